@@ -1,0 +1,31 @@
+# zeroplan_warnings(<target>): the warnings every target of ours is compiled with.
+option(ZEROPLAN_WERROR "Treat warnings as errors" OFF)
+
+function(zeroplan_warnings target)
+  target_compile_options(
+    ${target}
+    PRIVATE -Wall
+            -Wextra
+            -Wpedantic
+            -Wshadow
+            -Wconversion
+            -Wsign-conversion
+            -Wdouble-promotion
+            -Wformat=2
+            -Wcast-align
+            -Wold-style-cast
+            -Wnon-virtual-dtor
+            -Woverloaded-virtual
+            -Wunused
+            -Wextra-semi)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(${target} PRIVATE -Wduplicated-cond -Wduplicated-branches -Wlogical-op)
+    # GCC 12 and 13 report -Wrestrict for `"text" + std::string` (GCC bug 105651), which is right code.
+    if(CMAKE_CXX_COMPILER_VERSION VERSION_LESS 14)
+      target_compile_options(${target} PRIVATE -Wno-restrict)
+    endif()
+  endif()
+  if(ZEROPLAN_WERROR)
+    target_compile_options(${target} PRIVATE -Werror)
+  endif()
+endfunction()

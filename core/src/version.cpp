@@ -2,6 +2,8 @@
 
 namespace zeroplan {
 
-std::string_view version() { return ZEROPLAN_VERSION; }
+std::string_view version() {
+    return ZEROPLAN_VERSION;
+}
 
 }  // namespace zeroplan

@@ -2,4 +2,6 @@
 
 #include <gtest/gtest.h>
 
-TEST(Version, HasThreeNumbers) { EXPECT_EQ(zeroplan::version(), "0.1.0"); }
+TEST(Version, HasThreeNumbers) {
+    EXPECT_EQ(zeroplan::version(), "0.1.0");
+}

@@ -1,0 +1,56 @@
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "zeroplan/plan.hpp"
+#include "zeroplan/report.hpp"
+#include "zeroplan/scenario.hpp"
+
+namespace zeroplan {
+
+/// One override: a JSON pointer into the scenario and the value to put there.
+struct Setting {
+    std::string pointer;     ///< "/training/zero_stage"
+    std::string json_value;  ///< JSON text
+    std::string origin;      ///< what the user typed, for errors: "--zero", "--set"
+};
+
+/// A scenario as asked for: a file or text, then settings in order (they override it).
+struct ScenarioRequest {
+    std::string file;  ///< "" = none
+    std::string text;  ///< scenario JSON given directly, used when `file` is empty; "" = {}
+    std::vector<Setting> settings;
+};
+
+/// Reads, merges, checks and fills in all defaults. Throws Error with file, pointer, both values and a way
+/// out.
+Scenario resolve_scenario(const ScenarioRequest& request);
+/// The setting that `--model NAME|config.json|model.safetensors|DIR` stands for: a preset if one has that
+/// name, else a file.
+Setting model_setting(const std::string& name_or_path, const std::string& origin);
+/// Likewise `--topology NAME|FILE`.
+Setting topology_setting(const std::string& name_or_path, const std::string& origin);
+
+/// The scenario in SCENARIO.md's format, every default filled in; reading it back gives an equal Scenario.
+std::string scenario_json(const Scenario& scenario, int indent = 2);
+
+std::string plan_json(const Plan& plan, int indent = 2);
+std::string sim_json(const Plan& plan, const SimReport& report, int indent = 2);
+std::string run_json(const Plan& plan, const RunReport& report, int indent = 2);
+
+/// A built-in preset for lists and menus.
+struct Preset {
+    std::string name, summary;
+};
+std::vector<Preset> model_presets();
+std::vector<Preset> topology_presets();
+std::vector<Preset> gpu_presets();
+std::vector<Preset> engine_presets();
+
+/// Whole file as text; Error{not_found} or Error{io} with the path.
+std::string read_text_file(const std::string& path);
+/// Writes through a temporary file beside it, fsync, rename: the old file stays whole until the new one is.
+void write_text_file(const std::string& path, std::string_view text);
+
+}  // namespace zeroplan

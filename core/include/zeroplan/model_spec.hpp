@@ -1,0 +1,147 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "zeroplan/category.hpp"
+#include "zeroplan/dtype.hpp"
+
+namespace zeroplan {
+
+/// One parameter tensor, in registration order.
+struct Parameter {
+    std::string name;                            ///< e.g. "model.layers.0.mlp.up_proj.weight"
+    std::vector<std::uint64_t> shape;            ///< as registered; [out, in] for a linear weight
+    std::uint64_t numel = 0;                     ///< product of shape
+    std::optional<std::uint32_t> shared_with{};  ///< index of the earlier parameter this one is tied to
+    bool trainable = true;
+    friend bool operator==(const Parameter&, const Parameter&) = default;
+};
+
+/// Number of elements of an activation as a function of the batch:
+/// constant + per_token · b·s + per_token_pair · b·s·s, with b sequences of s tokens.
+struct Extent {
+    std::uint64_t per_token = 0;
+    std::uint64_t per_token_pair = 0;
+    std::uint64_t constant = 0;
+    friend bool operator==(const Extent&, const Extent&) = default;
+};
+
+/// How a tensor's dtype follows the training: the compute dtype, or fixed.
+enum class TensorDType : std::uint8_t { compute, fp32, int64, mask };
+
+/// A tensor that the operators of one block kind produce or consume.
+struct TensorSpec {
+    std::string name;
+    Extent extent;
+    TensorDType dtype = TensorDType::compute;
+    Category category = Category::activations;  ///< activations or logits
+    bool needs_gradient = true;                 ///< false for token ids, labels, input features
+    friend bool operator==(const TensorSpec&, const TensorSpec&) = default;
+};
+
+/// `none` reads and writes tensors only. The kinds are what the cost model and the runner tell apart.
+enum class OperatorKind : std::uint8_t {
+    embedding,  ///< rows of a table by token id (gradient: scatter-add)
+    linear,     ///< x·Wᵀ (+ bias)
+    norm,       ///< RMSNorm or LayerNorm
+    rope,       ///< rotary position embedding, in place when fused
+    attention,  ///< fused (flash or sdpa) attention core
+    attention_scores,
+    softmax,
+    attention_values,  ///< the eager attention core, one operator each
+    activation,        ///< element-wise: relu, gelu, silu, tanh
+    gated_activation,  ///< act(gate) · up in one kernel
+    multiply,          ///< element-wise product (unfused gate)
+    residual_add,      ///< x + f; its gradient is shared by both inputs, no copy
+    dropout,
+    cast,           ///< change of dtype
+    cross_entropy,  ///< loss over logits
+    mean_squared_error
+};
+std::string_view to_string(OperatorKind kind);
+
+enum class ActivationFunction : std::uint8_t { none, relu, gelu, silu, tanh, squared_relu };
+
+/// Floating-point operations of one operator: per_token · b·s + per_token_pair · b·s·s.
+struct Flops {
+    std::uint64_t per_token = 0;
+    std::uint64_t per_token_pair = 0;
+    friend bool operator==(const Flops&, const Flops&) = default;
+};
+
+/// One operator of a block; tensor and parameter numbers index the block kind's tables.
+struct Operator {
+    std::string name;  ///< e.g. "self_attn.q_proj"
+    OperatorKind kind = OperatorKind::activation;
+    std::vector<std::uint32_t> inputs, outputs;
+    std::vector<std::uint32_t> saved;       ///< tensors among inputs, outputs that backward reads
+    std::vector<std::uint32_t> parameters;  ///< weight first, then bias
+    Flops forward_flops, backward_flops;
+    Extent forward_workspace, backward_workspace;  ///< temporaries while the operator runs, compute dtype
+    bool attention_core = false;                   ///< recomputed under selective recompute
+    bool in_place = false;         ///< output 0 is input 0 (fused rope): no new tensor, forward or backward
+    bool saves_parameters = true;  ///< backward reads its parameters (true for linear and norm)
+    std::uint64_t in_features = 0, out_features = 0;  ///< of a linear
+    ActivationFunction function = ActivationFunction::none;
+    friend bool operator==(const Operator&, const Operator&) = default;
+};
+
+/// The operators of one kind of block, in execution order. Tensor 0 is the block's input, which is the
+/// previous block's output tensor; `output` is the tensor handed to the next block.
+struct BlockKind {
+    std::string name;  ///< "embedding", "layer", "head", "linear" …
+    std::vector<TensorSpec> tensors;
+    std::vector<Operator> operators;
+    std::uint32_t output = 0;
+    bool is_layer = false;  ///< a transformer layer: subject to full recompute
+    std::uint32_t parameter_count = 0;
+    std::optional<std::uint32_t> target_tensor{};  ///< labels, or the batch itself for mse against the input
+    friend bool operator==(const BlockKind&, const BlockKind&) = default;
+};
+
+/// One instance of a block kind with its parameters.
+struct Block {
+    std::string name;                       ///< "model.layers.0"
+    std::uint32_t kind = 0;                 ///< index into ModelSpec::block_kinds
+    std::vector<std::uint32_t> parameters;  ///< indices into ModelSpec::parameters, the kind's order
+    friend bool operator==(const Block&, const Block&) = default;
+};
+
+/// What one training sample looks like.
+enum class BatchKind : std::uint8_t {
+    tokens,   ///< int64 token ids, and int64 labels of the same shape
+    features  ///< `feature_width` numbers in the compute dtype (plain stack), target = input or int64 label
+};
+
+/// A model: parameters in registration order and blocks in execution order.
+struct ModelSpec {
+    std::string name;          ///< preset or file name, for people
+    std::string architecture;  ///< the class that was counted, e.g. "LlamaForCausalLM"
+    std::vector<Parameter> parameters;
+    std::vector<BlockKind> block_kinds;
+    std::vector<Block> blocks;
+    BatchKind batch = BatchKind::tokens;
+    std::uint64_t feature_width = 0;
+    bool target_is_input = false;  ///< mse against the input: no target buffer
+    std::uint64_t vocabulary = 0;
+    std::uint64_t hidden_size = 0, layers = 0, heads = 0, kv_heads = 0;  ///< 0 where it has no meaning
+    std::uint64_t max_sequence_length = 1;
+    std::vector<std::string>
+        notes;  ///< what was assumed while reading it; each becomes a warning of the plan
+
+    std::uint64_t parameter_count() const;            ///< tied weights once
+    std::uint64_t trainable_parameter_count() const;  ///< tied weights once
+    std::uint64_t active_parameter_count() const;     ///< used by one token; all of them unless MoE
+    friend bool operator==(const ModelSpec&, const ModelSpec&) = default;
+};
+
+/// Elements of `extent` for `sequences` sequences of `sequence_length` tokens. Throws on overflow.
+std::uint64_t elements(const Extent& extent, std::uint64_t sequences, std::uint64_t sequence_length);
+/// Floating-point operations as a double: only ever used for time.
+double operations(const Flops& flops, std::uint64_t sequences, std::uint64_t sequence_length);
+/// The storage dtype of a tensor when training computes in `compute`.
+DType resolve(TensorDType dtype, DType compute);
+
+}  // namespace zeroplan

@@ -1,0 +1,108 @@
+#pragma once
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "zeroplan/memory_timeline.hpp"
+#include "zeroplan/scenario.hpp"
+#include "zeroplan/shard_layout.hpp"
+#include "zeroplan/step_program.hpp"
+
+namespace zeroplan {
+
+enum class Verdict : std::uint8_t { fits, marginal, does_not_fit };
+enum class Phase : std::uint8_t { load, init, first_step, steady_step, save };
+std::string_view to_string(Verdict);
+std::string_view to_string(Phase);
+
+/// Ranks first … last, both included.
+struct RankRange {
+    std::uint64_t first = 0, last = 0;
+    friend bool operator==(const RankRange&, const RankRange&) = default;
+};
+/// "0-6,8"
+std::string to_string(const std::vector<RankRange>& ranks);
+
+struct PhaseMemory {
+    Phase phase = Phase::load;
+    Bytes peak_allocated, peak_reserved;
+    Bytes host_per_node;
+    friend bool operator==(const PhaseMemory&, const PhaseMemory&) = default;
+};
+
+/// Ranks whose program and memory are the same to the byte.
+struct RankGroup {
+    std::vector<RankRange> ranks;
+    std::uint32_t program = 0;  ///< index into Plan::programs
+    MemoryPeak steady;          ///< peak of a steady step; `section` indexes StepProgram::step
+    Bytes peak_active, peak_reserved, peak_device;  ///< of a steady step
+    Bytes resident, runtime;
+    std::vector<PhaseMemory> phases;
+    friend bool operator==(const RankGroup&, const RankGroup&) = default;
+};
+
+struct MemorySummary {
+    std::uint32_t worst_group = 0;  ///< the rank group with the highest overall device peak
+    Bytes overall_peak_device;      ///< maximum over load … steady_step, context and NCCL included
+    Bytes capacity, low, high;      ///< interval of overall_peak_device
+    Verdict verdict = Verdict::fits;
+    std::uint64_t peak_rank = 0;
+    Phase peak_phase = Phase::steady_step;
+    std::string peak_operation;  ///< for people
+    Bytes host_per_node, host_capacity;
+    friend bool operator==(const MemorySummary&, const MemorySummary&) = default;
+};
+
+struct CommunicationVolume {
+    std::uint64_t operations = 0;
+    Bytes bytes_per_rank;  ///< sent by one rank in a step, ring algorithms
+    Bytes buffer_bytes;    ///< sizes of the collectives' buffers
+    friend bool operator==(const CommunicationVolume&, const CommunicationVolume&) = default;
+};
+
+struct Warning {
+    std::string code, message;
+    friend bool operator==(const Warning&, const Warning&) = default;
+};
+
+/// A named, sourced number that a result rests on.
+struct Constant {
+    std::string name;  ///< "cuda_context_bytes"
+    double value = 0;
+    std::string unit;    ///< "B", "B/s", "s", "1"
+    std::string source;  ///< where it comes from
+    std::string kind;    ///< "exact rule", "calibrated constant" or "assumption"
+    friend bool operator==(const Constant&, const Constant&) = default;
+};
+
+/// Who owns what, what every rank does, and what it costs in memory. Time is in step_timeline.hpp.
+struct Plan {
+    Scenario scenario;
+    std::string rule_set;  ///< "native 1"
+    ShardLayout layout;
+    std::vector<StepProgram> programs;
+    std::vector<RankGroup> rank_groups;
+    MemorySummary memory;
+    std::map<std::string, CommunicationVolume> communication;  ///< by collective
+    std::vector<Warning> warnings;
+    std::vector<Constant> constants;
+    friend bool operator==(const Plan&, const Plan&) = default;
+};
+
+/// The plan of a scenario. Throws Error{not_supported} for what this version's engines don't model, naming
+/// it.
+Plan make_plan(const Scenario& scenario);
+
+/// Layout and programs alone, without accounting: what the engines in src/engines provide.
+struct EngineOutput {
+    std::string rule_set;
+    ShardLayout layout;
+    std::vector<StepProgram> programs;
+    std::vector<std::vector<RankRange>> program_ranks;  ///< ranks of each program
+    std::vector<Warning> warnings;
+    std::vector<Constant> constants;
+    friend bool operator==(const EngineOutput&, const EngineOutput&) = default;
+};
+
+}  // namespace zeroplan

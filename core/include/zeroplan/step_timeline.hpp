@@ -1,0 +1,50 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "zeroplan/plan.hpp"
+
+namespace zeroplan {
+
+/// Start and end of one operation of a steady step, seconds from the step's start.
+struct TimedOperation {
+    std::uint32_t section = 0;    ///< of StepProgram::step
+    std::uint64_t iteration = 0;  ///< which repetition of the section
+    OperationId operation = 0;
+    Stream stream = Stream::compute;
+    double start_s = 0, end_s = 0;
+    friend bool operator==(const TimedOperation&, const TimedOperation&) = default;
+};
+
+/// A steady step in time, as the closed form or the simulation sees it.
+struct StepTimeline {
+    std::vector<TimedOperation>
+        operations;  ///< Compute, OptimizerStep, Collective, Accumulate; in issue order
+    double step_time_s = 0;
+    double compute_s = 0;                ///< time with a compute operation running
+    double communication_s = 0;          ///< sum over collectives of their durations
+    double exposed_communication_s = 0;  ///< step time in which only communication runs
+    double bubble_s = 0;                 ///< step time in which nothing runs
+    double low_s = 0, high_s = 0;        ///< interval of step_time_s
+    std::string fidelity;                ///< "closed form", "coupled flows"
+    friend bool operator==(const StepTimeline&, const StepTimeline&) = default;
+};
+
+/// What a step's time means for the training; model flops count matrix products and attention, forward × 3,
+/// without recomputation.
+struct Throughput {
+    double tokens_per_s_per_gpu = 0;  ///< samples for a plain stack
+    double model_flop_per_s_per_gpu = 0;
+    double mfu = 0;  ///< of the GPU's dense peak in the compute dtype
+    friend bool operator==(const Throughput&, const Throughput&) = default;
+};
+
+/// Critical path of a rank group's step over its streams: every operation starts when it has been issued, its
+/// stream is free and what it waits for has ended. No sharing of links between streams; microseconds to
+/// compute.
+StepTimeline closed_form_step(const Plan& plan, std::uint32_t rank_group = 0);
+
+Throughput throughput(const Plan& plan, double step_time_s);
+
+}  // namespace zeroplan

@@ -23,6 +23,13 @@ struct ScenarioRequest {
     std::vector<Setting> settings;
 };
 
+/// The override that `text` means at `pointer`: JSON where it reads as JSON, else a string.
+Setting text_setting(std::string pointer, std::string_view text, std::string origin);
+/// Always a string: words and names.
+Setting word_setting(std::string pointer, std::string_view word, std::string origin);
+/// Of "/json/pointer=value"; Error{invalid_input} without a leading slash or without "=".
+Setting parse_setting(std::string_view pointer_and_value, std::string origin);
+
 /// Reads, merges, checks and fills in all defaults. Throws Error with file, pointer, both values and a way
 /// out.
 Scenario resolve_scenario(const ScenarioRequest& request);

@@ -1,0 +1,33 @@
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "zeroplan/io.hpp"
+#include "zeroplan/scenario.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace zeroplan::command {
+
+/// What the user typed to describe a scenario; every program takes the same flags.
+struct ScenarioFlags {
+    std::string scenario;                       ///< --scenario, "" = none
+    std::map<std::string, std::string> values;  ///< flag ("--tp") → its text
+    std::vector<std::string> set;               ///< --set, in order
+    std::string save_scenario;                  ///< --save-scenario, "" = don't
+};
+
+/// Adds the flags to `app`; `flags` must outlive the parsing.
+void add_scenario_flags(CLI::App& app, ScenarioFlags& flags);
+
+/// The file, then the flags in the order of the help text, then --set in the order typed; later ones win.
+/// Throws Error{not_supported} for flags that this version refuses, naming them and the way out.
+ScenarioRequest to_request(const ScenarioFlags& flags);
+
+/// Resolves the scenario and writes it to --save-scenario if asked for.
+Scenario resolve(const ScenarioFlags& flags);
+
+}  // namespace zeroplan::command

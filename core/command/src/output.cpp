@@ -1,0 +1,77 @@
+#include "zeroplan/command/output.hpp"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include <fmt/format.h>
+#include <CLI/App.hpp>
+
+namespace zeroplan::command {
+namespace {
+
+/// https://no-color.org: set and not empty means no colour; a dumb terminal has none.
+bool colours(int descriptor) {
+    const char* no_color = std::getenv("NO_COLOR");
+    const char* term = std::getenv("TERM");
+    if (no_color != nullptr && *no_color != '\0') return false;
+    if (term == nullptr || std::strcmp(term, "dumb") == 0) return false;
+    return isatty(descriptor) == 1;
+}
+
+std::string painted(std::string_view text, const char* colour, bool colourful) {
+    return colourful ? fmt::format("\033[{}m{}\033[0m", colour, text) : std::string(text);
+}
+
+/// Messages are best effort: a closed standard error is no reason to fail.
+void say(const std::string& text) {
+    [[maybe_unused]] const auto written = std::fwrite(text.data(), 1, text.size(), stderr);
+}
+
+}  // namespace
+
+void add_output_flags(CLI::App& app, OutputFlags& flags) {
+    app.add_flag("--json", flags.json, "One JSON object on standard output, nothing else there")
+        ->group("Output");
+    app.add_flag("--quiet", flags.quiet, "No report and no messages: exit status and files only")
+        ->group("Output");
+}
+
+TextStyle terminal_style() {
+    TextStyle style;
+    style.colour = colours(STDOUT_FILENO);
+    winsize size{};
+    if (isatty(STDOUT_FILENO) == 1 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+        style.width = std::min<std::size_t>(size.ws_col, style.width);
+    return style;
+}
+
+void print(std::string_view text) {
+    const bool newline = text.empty() || text.back() != '\n';
+    const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() &&
+                         (!newline || std::fputc('\n', stdout) != EOF) && std::fflush(stdout) == 0;
+    if (!written)
+        throw Error(ErrorCode::io, fmt::format("cannot write the result: {}", std::strerror(errno)), {},
+                    {"standard output", ""});
+}
+
+void print_warning(std::string_view message) {
+    say(fmt::format("zeroplan: {}: {}\n", painted("warning", "33", colours(STDERR_FILENO)), message));
+}
+
+void print_error(const Error& error) {
+    std::string place;
+    for (const std::string& part : {error.place().file, error.place().pointer})
+        if (!part.empty()) place += part + ": ";
+    std::string text = fmt::format("zeroplan: {}: {}{}\n", painted("error", "1;31", colours(STDERR_FILENO)),
+                                   place, error.message());
+    if (!error.hint().empty()) text += fmt::format("  hint: {}\n", error.hint());
+    say(text);
+}
+
+}  // namespace zeroplan::command

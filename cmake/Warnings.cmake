@@ -17,7 +17,9 @@ function(zeroplan_warnings target)
             -Wnon-virtual-dtor
             -Woverloaded-virtual
             -Wunused
-            -Wextra-semi)
+            -Wextra-semi
+            # Designated initialisers name what differs from the defaults; the rest is meant to be default.
+            -Wno-missing-field-initializers)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     target_compile_options(${target} PRIVATE -Wduplicated-cond -Wduplicated-branches -Wlogical-op)
     # GCC 12 and 13 report -Wrestrict for `"text" + std::string` (GCC bug 105651), which is right code.

@@ -90,10 +90,12 @@ struct Collective {
     friend bool operator==(const Collective&, const Collective&) = default;
 };
 
-/// to += from, or to = from in the first micro-batch of a step (sum in fp32, rounded to to's dtype).
+/// to += from (sum in fp32, rounded to to's dtype); to = from in the first micro-batch of a step unless
+/// `always_add` (a tied weight's second contribution).
 struct Accumulate {
     Operand from, to;
     std::uint32_t unit = 0;
+    bool always_add = false;
     friend bool operator==(const Accumulate&, const Accumulate&) = default;
 };
 

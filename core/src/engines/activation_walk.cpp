@@ -1,0 +1,332 @@
+#include "engines/activation_walk.hpp"
+
+#include <algorithm>
+
+namespace zeroplan {
+namespace {
+
+bool is_loss(OperatorKind kind) {
+    return kind == OperatorKind::cross_entropy || kind == OperatorKind::mean_squared_error;
+}
+
+/// Kernels that take the engine's shared workspace.
+bool uses_matrix_library(OperatorKind kind) {
+    return kind == OperatorKind::linear || kind == OperatorKind::attention_scores ||
+           kind == OperatorKind::attention_values;
+}
+
+/// Tensors of `kind` that its attention core makes.
+std::vector<bool> attention_core_outputs(const BlockKind& kind) {
+    std::vector<bool> made(kind.tensors.size(), false);
+    for (const Operator& op : kind.operators)
+        if (op.attention_core)
+            for (const std::uint32_t tensor : op.outputs) made[tensor] = true;
+    return made;
+}
+
+/// Tensors that the attention core reads and doesn't make itself, each once.
+std::vector<std::uint32_t> attention_core_inputs(const BlockKind& kind) {
+    const std::vector<bool> made = attention_core_outputs(kind);
+    std::vector<std::uint32_t> inputs;
+    for (const Operator& op : kind.operators) {
+        if (!op.attention_core) continue;
+        for (const std::uint32_t tensor : op.inputs)
+            if (!made[tensor] && std::find(inputs.begin(), inputs.end(), tensor) == inputs.end())
+                inputs.push_back(tensor);
+    }
+    return inputs;
+}
+
+/// Which blocks keep their input only: transformer layers, all of them or every k-th.
+std::vector<bool> checkpointed_blocks(const ModelSpec& model, const TrainingConfig& training) {
+    std::vector<bool> result(model.blocks.size(), false);
+    std::uint64_t layer = 0;
+    for (std::size_t b = 0; b < model.blocks.size(); ++b) {
+        if (!model.block_kinds[model.blocks[b].kind].is_layer) continue;
+        result[b] =
+            training.recompute == Recompute::full ||
+            (training.recompute == Recompute::selective_layer && layer % training.recompute_every == 0);
+        ++layer;
+    }
+    return result;
+}
+
+}  // namespace
+
+ActivationWalk::ActivationWalk(const ModelSpec& model, const TrainingConfig& training,
+                               ProgramBuilder& builder, std::vector<std::uint32_t> unit_of_parameter,
+                               BufferId workspace)
+    : model_(model),
+      training_(training),
+      builder_(builder),
+      unit_of_parameter_(std::move(unit_of_parameter)),
+      workspace_(workspace),
+      checkpointed_(checkpointed_blocks(model, training)) {
+    for (const BlockKind& kind : model.block_kinds) {
+        const bool selective = training.recompute == Recompute::selective && kind.is_layer;
+        dropped_.push_back(selective ? attention_core_outputs(kind)
+                                     : std::vector<bool>(kind.tensors.size(), false));
+    }
+}
+
+void ActivationWalk::begin_micro_batch() {
+    instances_.clear();
+    tensors_.assign(model_.blocks.size(), {});
+    incoming_gradient_ = none;
+    batch_ = make(0, 0, BufferRole::batch, 1);
+    handed_over_ = batch_;
+    labels_ = none;
+    const auto last = static_cast<std::uint32_t>(model_.blocks.size() - 1);
+    if (const auto target = kind_of(last).target_tensor) {
+        if (model_.target_is_input) {
+            labels_ = batch_;
+            use(batch_);
+        } else {
+            labels_ = make(last, *target, BufferRole::labels, 1);
+        }
+    }
+    const BufferId labels = labels_ == none || labels_ == batch_ ? no_buffer : instances_[labels_].buffer;
+    builder_.load_batch(instances_[batch_].buffer, labels);
+}
+
+void ActivationWalk::forward(std::uint32_t block, const UnitBuffers& buffers,
+                             std::vector<OperationId> waits) {
+    const BlockKind& kind = kind_of(block);
+    pending_waits_ = std::move(waits);
+    Instances& tensors = tensors_[block];
+    tensors.assign(kind.tensors.size(), none);
+    tensors[0] = handed_over_;
+    if (kind.target_tensor) tensors[*kind.target_tensor] = labels_;
+
+    const bool checkpoint = checkpoints(block);
+    Counts users = future_users(block, !checkpoint);
+    ++users[kind.output];  // the next block
+    run_forward(block, ComputePhase::forward, std::move(users), buffers);
+    if (!checkpoint) release(tensors[0]);
+    if (kind.target_tensor) release(labels_);
+    handed_over_ = tensors[kind.output];
+    if (block + 1 == model_.blocks.size()) release(handed_over_);
+}
+
+void ActivationWalk::backward(std::uint32_t block, const UnitBuffers& buffers, std::vector<OperationId> waits,
+                              bool accumulate_after_first) {
+    const BlockKind& kind = kind_of(block);
+    pending_waits_ = std::move(waits);
+    Instances& tensors = tensors_[block];
+    if (checkpoints(block)) {
+        run_forward(block, ComputePhase::recompute, future_users(block, true), buffers);
+        release(tensors[0]);
+    }
+    Instances gradients(kind.tensors.size(), none);
+    gradients[kind.output] = incoming_gradient_;
+    bool core_is_dropped = true;
+    for (auto op = static_cast<std::uint32_t>(kind.operators.size()); op-- > 0;) {
+        const auto& saved = kind.operators[op].saved;
+        if (core_is_dropped &&
+            std::any_of(saved.begin(), saved.end(), [&](auto t) { return is_dropped(block, t); })) {
+            recompute_attention_core(block, buffers);
+            core_is_dropped = false;
+        }
+        run_backward_operator(block, op, gradients, buffers, accumulate_after_first);
+    }
+    incoming_gradient_ = gradients[0];
+}
+
+ActivationWalk::InstanceId ActivationWalk::make(std::uint32_t block, std::uint32_t tensor, BufferRole role,
+                                                std::uint32_t users) {
+    const TensorSpec& spec = kind_of(block).tensors[tensor];
+    const BufferId buffer = builder_.allocate(
+        {.role = role,
+         .category = spec.category,
+         .dtype = resolve(spec.dtype, training_.compute_dtype),
+         .owner = role == BufferRole::batch || role == BufferRole::labels ? 0 : block,
+         .tensor = tensor,
+         .elements = elements(spec.extent, training_.micro_batch_size, training_.sequence_length)});
+    instances_.push_back({buffer, users});
+    return static_cast<InstanceId>(instances_.size() - 1);
+}
+
+void ActivationWalk::release(InstanceId id) {
+    if (--instances_[id].users == 0) builder_.free(instances_[id].buffer);
+}
+
+ActivationWalk::Counts ActivationWalk::future_users(std::uint32_t block, bool keep) const {
+    const BlockKind& kind = kind_of(block);
+    Counts users(kind.tensors.size(), 0);
+    bool drops_core = false;
+    for (const Operator& op : kind.operators) {
+        for (const std::uint32_t tensor : op.inputs) ++users[tensor];
+        if (!keep) continue;
+        for (const std::uint32_t tensor : op.saved) {
+            if (is_dropped(block, tensor)) {
+                drops_core = true;
+            } else {
+                ++users[tensor];
+            }
+        }
+    }
+    if (drops_core)
+        for (const std::uint32_t tensor : attention_core_inputs(kind)) ++users[tensor];
+    return users;
+}
+
+void ActivationWalk::run_forward(std::uint32_t block, ComputePhase phase, Counts users,
+                                 const UnitBuffers& buffers) {
+    const BlockKind& kind = kind_of(block);
+    use(tensors_[block][0], users[0]);
+    if (kind.target_tensor && *kind.target_tensor != 0)
+        use(tensors_[block][*kind.target_tensor], users[*kind.target_tensor]);
+    for (std::uint32_t op = 0; op < kind.operators.size(); ++op)
+        run_forward_operator(block, op, phase, users, buffers);
+}
+
+void ActivationWalk::run_forward_operator(std::uint32_t block, std::uint32_t index, ComputePhase phase,
+                                          const Counts& users, const UnitBuffers& buffers) {
+    const Operator& op = kind_of(block).operators[index];
+    Instances& tensors = tensors_[block];
+    Compute compute{.block = block, .op = index, .phase = phase};
+    compute.arguments.reserve(op.inputs.size() + op.outputs.size() + 3);
+    for (std::uint32_t i = 0; i < op.inputs.size(); ++i)
+        compute.arguments.push_back({ArgumentRole::input, i, instances_[tensors[op.inputs[i]]].buffer});
+    for (std::uint32_t i = 0; i < op.outputs.size(); ++i) {
+        const std::uint32_t tensor = op.outputs[i];
+        if (op.in_place && i < op.inputs.size()) {
+            tensors[tensor] = tensors[op.inputs[i]];
+            use(tensors[tensor], users[tensor]);
+        } else {
+            // One more user until the operator has run, so that an unread output is freed right after it.
+            tensors[tensor] = make(block, tensor, BufferRole::activation, users[tensor] + 1);
+        }
+        compute.arguments.push_back({ArgumentRole::output, i, instances_[tensors[tensor]].buffer});
+    }
+    add_parameters(block, op, buffers, compute);
+    emit(std::move(compute), op, op.forward_workspace);
+
+    for (const std::uint32_t tensor : op.inputs) release(tensors[tensor]);
+    for (std::uint32_t i = 0; i < op.outputs.size(); ++i)
+        if (!op.in_place || i >= op.inputs.size()) release(tensors[op.outputs[i]]);
+}
+
+void ActivationWalk::recompute_attention_core(std::uint32_t block, const UnitBuffers& buffers) {
+    const BlockKind& kind = kind_of(block);
+    Counts users(kind.tensors.size(), 0);
+    for (const Operator& op : kind.operators) {
+        if (op.attention_core)
+            for (const std::uint32_t tensor : op.inputs) ++users[tensor];
+        for (const std::uint32_t tensor : op.saved)
+            if (is_dropped(block, tensor)) ++users[tensor];
+    }
+    const std::vector<std::uint32_t> inputs = attention_core_inputs(kind);
+    for (const std::uint32_t tensor : inputs) use(tensors_[block][tensor], users[tensor]);
+    for (std::uint32_t op = 0; op < kind.operators.size(); ++op)
+        if (kind.operators[op].attention_core)
+            run_forward_operator(block, op, ComputePhase::recompute, users, buffers);
+    for (const std::uint32_t tensor : inputs) release(tensors_[block][tensor]);  // held since forward
+}
+
+void ActivationWalk::run_backward_operator(std::uint32_t block, std::uint32_t index, Instances& gradients,
+                                           const UnitBuffers& buffers, bool accumulate_after_first) {
+    const Operator& op = kind_of(block).operators[index];
+    const Instances& tensors = tensors_[block];
+    const bool has_gradient = std::any_of(op.outputs.begin(), op.outputs.end(),
+                                          [&](std::uint32_t tensor) { return gradients[tensor] != none; });
+    if (has_gradient || is_loss(op.kind)) {
+        Compute compute{.block = block,
+                        .op = index,
+                        .phase = ComputePhase::backward,
+                        .accumulate_after_first = accumulate_after_first && !op.parameters.empty()};
+        compute.arguments.reserve(op.inputs.size() + op.outputs.size() + op.saved.size() + 3);
+        for (std::uint32_t i = 0; i < op.outputs.size(); ++i)
+            if (gradients[op.outputs[i]] != none)
+                compute.arguments.push_back(
+                    {ArgumentRole::grad_output, i, instances_[gradients[op.outputs[i]]].buffer});
+        for (std::uint32_t i = 0; i < op.saved.size(); ++i)
+            compute.arguments.push_back({ArgumentRole::saved, i, instances_[tensors[op.saved[i]]].buffer});
+        if (op.saves_parameters) add_parameters(block, op, buffers, compute);
+        add_parameter_gradients(block, op, buffers, compute);
+        add_input_gradients(block, op, gradients, compute);
+        // An addition hands its gradient on as it is: nothing runs unless it has to be summed into another
+        // one.
+        const bool runs = op.kind != OperatorKind::residual_add ||
+                          std::any_of(compute.arguments.begin(), compute.arguments.end(),
+                                      [](const Argument& a) { return a.role == ArgumentRole::grad_input; });
+        if (runs) emit(std::move(compute), op, op.backward_workspace);
+    }
+    for (const std::uint32_t tensor : op.outputs) {
+        if (gradients[tensor] == none) continue;
+        release(gradients[tensor]);
+        gradients[tensor] = none;
+    }
+    for (const std::uint32_t tensor : op.saved) release(tensors[tensor]);
+}
+
+void ActivationWalk::add_input_gradients(std::uint32_t block, const Operator& op, Instances& gradients,
+                                         Compute& compute) {
+    const BlockKind& kind = kind_of(block);
+    for (std::uint32_t i = 0; i < op.inputs.size(); ++i) {
+        const std::uint32_t tensor = op.inputs[i];
+        if (!kind.tensors[tensor].needs_gradient) continue;
+        if (gradients[tensor] == none) {
+            if (op.kind == OperatorKind::residual_add || (op.in_place && !is_loss(op.kind))) {
+                gradients[tensor] = gradients[op.outputs[op.in_place ? i : 0]];
+                use(gradients[tensor]);
+                if (op.kind == OperatorKind::residual_add) continue;
+            } else if (op.in_place) {
+                gradients[tensor] =
+                    tensors_[block][tensor];  // a fused loss overwrites the logits with their gradient
+                use(gradients[tensor]);
+            } else {
+                gradients[tensor] = make(block, tensor, BufferRole::activation_gradient, 1);
+            }
+        }
+        compute.arguments.push_back({ArgumentRole::grad_input, i, instances_[gradients[tensor]].buffer});
+    }
+}
+
+void ActivationWalk::add_parameters(std::uint32_t block, const Operator& op, const UnitBuffers& buffers,
+                                    Compute& compute) const {
+    const std::size_t first = compute.arguments.size();
+    for (const std::uint32_t position : op.parameters) {
+        const std::uint32_t unit = unit_of_parameter_[model_.blocks[block].parameters[position]];
+        const auto same_unit = [unit](const Argument& a) { return a.index == unit; };
+        if (std::any_of(compute.arguments.begin() + static_cast<std::ptrdiff_t>(first),
+                        compute.arguments.end(), same_unit))
+            continue;
+        compute.arguments.push_back({ArgumentRole::parameters, unit, buffers.parameters(unit)});
+    }
+}
+
+void ActivationWalk::add_parameter_gradients(std::uint32_t block, const Operator& op,
+                                             const UnitBuffers& buffers, Compute& compute) const {
+    const std::size_t first = compute.arguments.size();
+    for (const std::uint32_t position : op.parameters) {
+        const std::uint32_t parameter = model_.blocks[block].parameters[position];
+        const std::uint32_t unit = unit_of_parameter_[parameter];
+        compute.accumulate = compute.accumulate || buffers.accumulate(parameter);
+        const auto same_unit = [unit](const Argument& a) { return a.index == unit; };
+        if (std::any_of(compute.arguments.begin() + static_cast<std::ptrdiff_t>(first),
+                        compute.arguments.end(), same_unit))
+            continue;
+        compute.arguments.push_back({ArgumentRole::gradients, unit, buffers.gradients(unit)});
+    }
+}
+
+void ActivationWalk::emit(Compute compute, const Operator& op, const Extent& workspace) {
+    if (workspace_ != no_buffer && uses_matrix_library(op.kind))
+        compute.arguments.push_back({ArgumentRole::workspace, 0, workspace_});
+    BufferId temporary = no_buffer;
+    const std::uint64_t numel = elements(workspace, training_.micro_batch_size, training_.sequence_length);
+    if (numel > 0) {
+        temporary = builder_.allocate({.role = BufferRole::workspace,
+                                       .category = Category::temporaries,
+                                       .dtype = training_.compute_dtype,
+                                       .owner = compute.block,
+                                       .elements = numel});
+        compute.arguments.push_back({ArgumentRole::workspace, 1, temporary});
+    }
+    builder_.on_stream(Stream::compute, std::move(compute), std::move(pending_waits_));
+    pending_waits_.clear();
+    if (temporary != no_buffer) builder_.free(temporary);
+}
+
+}  // namespace zeroplan

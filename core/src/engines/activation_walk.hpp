@@ -1,0 +1,93 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "engines/program_builder.hpp"
+#include "zeroplan/model_spec.hpp"
+#include "zeroplan/training_config.hpp"
+
+namespace zeroplan {
+
+/// Emits the compute operations of one micro-batch, block by block, with the allocations that automatic
+/// differentiation causes: a tensor lives from the operator that makes it to the last operator, forward or
+/// backward, that reads it. Gradients of activations are summed in place where a tensor has several users.
+///
+/// The engine says where parameters and gradients are: that is what ZeRO stages change.
+class ActivationWalk {
+public:
+    /// Where an operator finds a unit's flat buffers while its block runs.
+    struct UnitBuffers {
+        std::function<BufferId(std::uint32_t unit)> parameters, gradients;
+        std::function<bool(std::uint32_t parameter)>
+            accumulate;  ///< backward must add (second use of a tied weight)
+    };
+
+    ActivationWalk(const ModelSpec& model, const TrainingConfig& training, ProgramBuilder& builder,
+                   std::vector<std::uint32_t> unit_of_parameter, BufferId workspace);
+
+    /// Allocates and loads the batch; call before the first forward.
+    void begin_micro_batch();
+    void forward(std::uint32_t block, const UnitBuffers& buffers, std::vector<OperationId> waits);
+    /// `accumulate_after_first`: gradients are summed over micro-batches where they are produced.
+    void backward(std::uint32_t block, const UnitBuffers& buffers, std::vector<OperationId> waits,
+                  bool accumulate_after_first);
+
+private:
+    /// A live tensor; several names may share one (in-place operators, shared gradients). Freed with its last
+    /// user.
+    struct Instance {
+        BufferId buffer = no_buffer;
+        std::uint32_t users = 0;
+    };
+    using InstanceId = std::uint32_t;
+    static constexpr InstanceId none = 0xffffffffU;
+    using Instances = std::vector<InstanceId>;  ///< by tensor of one block
+    using Counts = std::vector<std::uint32_t>;  ///< by tensor of one block
+
+    const BlockKind& kind_of(std::uint32_t block) const {
+        return model_.block_kinds[model_.blocks[block].kind];
+    }
+    /// Full recompute: the block keeps its input only.
+    bool checkpoints(std::uint32_t block) const { return checkpointed_[block]; }
+    /// Selective recompute: the tensor comes out of the attention core, which runs again in backward.
+    bool is_dropped(std::uint32_t block, std::uint32_t tensor) const {
+        return dropped_[model_.blocks[block].kind][tensor];
+    }
+
+    InstanceId make(std::uint32_t block, std::uint32_t tensor, BufferRole role, std::uint32_t users);
+    void use(InstanceId id, std::uint32_t times = 1) { instances_[id].users += times; }
+    void release(InstanceId id);
+
+    /// How often the tensors of a block will be read: by forward and, if `keep`, by backward.
+    Counts future_users(std::uint32_t block, bool keep) const;
+    void run_forward(std::uint32_t block, ComputePhase phase, Counts users, const UnitBuffers& buffers);
+    void run_forward_operator(std::uint32_t block, std::uint32_t op, ComputePhase phase, const Counts& users,
+                              const UnitBuffers& buffers);
+    void recompute_attention_core(std::uint32_t block, const UnitBuffers& buffers);
+    void run_backward_operator(std::uint32_t block, std::uint32_t op, Instances& gradients,
+                               const UnitBuffers& buffers, bool accumulate_after_first);
+    void add_input_gradients(std::uint32_t block, const Operator& op, Instances& gradients, Compute& compute);
+    void add_parameters(std::uint32_t block, const Operator& op, const UnitBuffers& buffers,
+                        Compute& compute) const;
+    void add_parameter_gradients(std::uint32_t block, const Operator& op, const UnitBuffers& buffers,
+                                 Compute& compute) const;
+    /// Puts a compute operation on its stream with its temporaries around it; takes the pending waits along.
+    void emit(Compute compute, const Operator& op, const Extent& workspace);
+
+    const ModelSpec& model_;
+    const TrainingConfig& training_;
+    ProgramBuilder& builder_;
+    std::vector<std::uint32_t> unit_of_parameter_;
+    BufferId workspace_;
+    std::vector<bool> checkpointed_;          ///< by block
+    std::vector<std::vector<bool>> dropped_;  ///< by block kind and tensor
+    std::vector<Instance> instances_;
+    std::vector<Instances> tensors_;          ///< by block
+    std::vector<OperationId> pending_waits_;  ///< of the next compute operation
+    InstanceId batch_ = none, labels_ = none;
+    InstanceId handed_over_ = none;        ///< output of the block that ran last
+    InstanceId incoming_gradient_ = none;  ///< of the output of the block whose backward is next
+};
+
+}  // namespace zeroplan

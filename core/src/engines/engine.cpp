@@ -1,0 +1,15 @@
+#include "engines/engine.hpp"
+
+#include <fmt/format.h>
+
+namespace zeroplan {
+
+EngineOutput run_engine(const Scenario& scenario) {
+    if (scenario.training.engine == EngineKind::native) return native_engine(scenario);
+    throw Error(
+        ErrorCode::not_supported,
+        fmt::format("engine '{}' is not modelled by this version", to_string(scenario.training.engine)),
+        "use --engine native (the engine of zeroplan's own runner)", {"", "/training/engine"});
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,12 @@
+#pragma once
+#include "zeroplan/plan.hpp"
+
+namespace zeroplan {
+
+/// Layout and programs of the scenario's engine. Throws Error{not_supported} for an engine that isn't built.
+EngineOutput run_engine(const Scenario& scenario);
+
+/// The engine of our own runner: rules/native, section 3 of the native engine's definition.
+EngineOutput native_engine(const Scenario& scenario);
+
+}  // namespace zeroplan

@@ -1,0 +1,64 @@
+#pragma once
+#include <utility>
+#include <vector>
+
+#include "zeroplan/step_program.hpp"
+
+namespace zeroplan {
+
+/// Appends operations to one section of a program at a time and numbers them.
+class ProgramBuilder {
+public:
+    explicit ProgramBuilder(StepProgram& program) : program_(program) {}
+
+    /// Operations go to `section` from now on; it must outlive their appending.
+    void begin(Section& section) {
+        section_ = &section;
+        last_.fill(no_operation);
+    }
+
+    BufferId declare(Buffer buffer) {
+        program_.buffers.push_back(buffer);
+        return static_cast<BufferId>(program_.buffers.size() - 1);
+    }
+    BufferId allocate(Buffer buffer) {
+        const BufferId id = declare(buffer);
+        append(Allocate{id});
+        return id;
+    }
+    OperationId free(BufferId buffer, std::vector<OperationId> waits = {}) {
+        return append(Free{buffer}, Stream::compute, std::move(waits));
+    }
+    /// Puts an operation on a stream, behind what was issued there before.
+    OperationId on_stream(Stream stream, OperationBody body, std::vector<OperationId> waits = {}) {
+        const OperationId id = append(std::move(body), stream, std::move(waits));
+        last_[static_cast<std::size_t>(stream)] = id;
+        return id;
+    }
+    OperationId load_batch(BufferId batch, BufferId labels) { return append(LoadBatch{batch, labels}); }
+
+    /// The last operation issued on `stream` in this section, as a list for `waits`: empty if there is none.
+    std::vector<OperationId> last(Stream stream) const {
+        const OperationId id = last_[static_cast<std::size_t>(stream)];
+        return id == no_operation ? std::vector<OperationId>{} : std::vector<OperationId>{id};
+    }
+    /// The host waits until every stream is empty.
+    void wait_for_all();
+
+    const Buffer& buffer(BufferId id) const { return program_.buffers[id]; }
+
+private:
+    static constexpr OperationId no_operation = 0xffffffffU;
+
+    OperationId append(OperationBody body, Stream stream = Stream::compute,
+                       std::vector<OperationId> waits = {}) {
+        section_->operations.push_back({std::move(body), stream, std::move(waits)});
+        return static_cast<OperationId>(section_->operations.size() - 1);
+    }
+
+    StepProgram& program_;
+    Section* section_ = nullptr;
+    std::array<OperationId, stream_count> last_{no_operation, no_operation, no_operation};
+};
+
+}  // namespace zeroplan

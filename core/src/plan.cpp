@@ -1,0 +1,217 @@
+#include "zeroplan/plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "engines/engine.hpp"
+#include "zeroplan/allocator.hpp"
+#include "zeroplan/runtime_memory.hpp"
+
+namespace zeroplan {
+namespace {
+
+std::span<const Section> one(const Section& section) {
+    return {&section, 1};
+}
+
+/// NCCL communicators that the program's streams need at the same time: one a stream that carries
+/// collectives, except that streams which are never busy together share one.
+std::uint64_t communicator_count(const Scenario& scenario) {
+    return scenario.training.zero_stage == 3 ? 2 : 1;
+}
+
+PhaseMemory phase_memory(Phase phase, Bytes allocated, Bytes reserved) {
+    return {phase, allocated, reserved, Bytes{}};
+}
+
+RankGroup account(const StepProgram& program, std::uint32_t index, std::vector<RankRange> ranks,
+                  const RuntimeMemory& runtime) {
+    const auto loaded = live_after(one(program.load), {});
+    const auto resident = live_after(one(program.init), loaded);
+    const std::array<std::span<const Section>, 4> stages{one(program.load), one(program.init), program.step,
+                                                         one(program.save)};
+    const std::vector<Bytes> reserved = arena_reserved(program, stages);
+
+    RankGroup group{.ranks = std::move(ranks), .program = index};
+    group.steady = memory_peak(program, program.step, resident);
+    group.peak_active = group.steady.allocated;
+    group.peak_reserved = reserved[2];
+    group.peak_device = group.peak_reserved + runtime.expected;
+    group.resident = memory_peak(program, {}, resident).allocated;
+    group.runtime = runtime.expected;
+    group.phases = {
+        phase_memory(Phase::load, memory_peak(program, one(program.load), {}).allocated, reserved[0]),
+        phase_memory(Phase::init, memory_peak(program, one(program.init), loaded).allocated, reserved[1]),
+        phase_memory(Phase::first_step, group.steady.allocated, reserved[2]),
+        phase_memory(Phase::steady_step, group.steady.allocated, reserved[2]),
+        phase_memory(Phase::save, memory_peak(program, one(program.save), resident).allocated, reserved[3])};
+    return group;
+}
+
+const PhaseMemory& highest_phase(const RankGroup& group) {
+    // The first step repeats as the steady one, so an equal later phase is the one to name.
+    const PhaseMemory* highest = &group.phases.front();
+    for (const PhaseMemory& phase : group.phases)
+        if (phase.phase != Phase::save && phase.peak_reserved >= highest->peak_reserved) highest = &phase;
+    return *highest;
+}
+
+Verdict judge(Bytes low, Bytes high, Bytes capacity) {
+    if (high <= capacity) return Verdict::fits;
+    return low <= capacity ? Verdict::marginal : Verdict::does_not_fit;
+}
+
+std::string peak_operation(const Plan& plan, const RankGroup& group) {
+    const StepProgram& program = plan.programs[group.program];
+    const Section& section = program.step[group.steady.section];
+    // The allocation that makes the peak serves the next operation that runs.
+    for (std::size_t o = group.steady.operation; o < section.operations.size(); ++o) {
+        const OperationBody& body = section.operations[o].body;
+        if (std::holds_alternative<Allocate>(body) || std::holds_alternative<Free>(body)) continue;
+        return describe(section.operations[o], program, plan.scenario.model, plan.layout);
+    }
+    return "between steps";
+}
+
+MemorySummary summarise(const Plan& plan, const RuntimeMemory& runtime) {
+    MemorySummary memory{.capacity = plan.scenario.cluster.gpu.memory_usable};
+    Bytes worst_allocated;
+    for (std::uint32_t g = 0; g < plan.rank_groups.size(); ++g) {
+        const PhaseMemory& phase = highest_phase(plan.rank_groups[g]);
+        const Bytes device = phase.peak_reserved + runtime.expected;
+        if (g != 0 && device <= memory.overall_peak_device) continue;
+        memory.worst_group = g;
+        memory.overall_peak_device = device;
+        memory.peak_phase = phase.phase;
+        memory.high = phase.peak_reserved + runtime.high;
+        worst_allocated = phase.peak_allocated;
+    }
+    const RankGroup& worst = plan.rank_groups[memory.worst_group];
+    memory.low = worst_allocated + runtime.low;  // an arena without holes
+    memory.peak_rank = worst.ranks.front().first;
+    memory.peak_operation = peak_operation(plan, worst);
+    memory.verdict = judge(memory.low, memory.high, memory.capacity);
+    memory.host_capacity = plan.scenario.cluster.host.memory;
+    for (const PhaseMemory& phase : worst.phases)
+        memory.host_per_node = std::max(memory.host_per_node, phase.host_per_node);
+    return memory;
+}
+
+std::uint64_t group_size(const Plan& plan, GroupKind kind) {
+    const TrainingConfig& training = plan.scenario.training;
+    switch (kind) {
+        case GroupKind::shard_group:
+            return plan.layout.shard_group;
+        case GroupKind::replica_group:
+            return training.data_parallel / plan.layout.shard_group;
+        case GroupKind::world:
+            return plan.scenario.world_size();
+    }
+    return 1;
+}
+
+/// Bytes one rank sends in a ring of n ranks: S·(n−1)/n for all-gather and reduce-scatter, twice that for
+/// all-reduce.
+std::uint64_t ring_bytes_sent(CollectiveKind kind, std::uint64_t bytes, std::uint64_t n) {
+    if (n <= 1) return 0;
+    const std::uint64_t passes = kind == CollectiveKind::all_reduce ? 2 : 1;
+    return passes * (bytes - bytes / n);
+}
+
+std::map<std::string, CommunicationVolume> communication(const Plan& plan) {
+    std::map<std::string, CommunicationVolume> volumes;
+    for (const Section& section : plan.programs[plan.rank_groups[plan.memory.worst_group].program].step) {
+        for (const Operation& operation : section.operations) {
+            const auto* collective = std::get_if<Collective>(&operation.body);
+            if (collective == nullptr) continue;
+            const Bytes buffer = collective->elements * Bytes{bytes_per_element(collective->dtype)};
+            CommunicationVolume& volume = volumes[std::string(to_string(collective->kind))];
+            volume.operations = checked_sum(volume.operations, section.repeat);
+            volume.buffer_bytes += section.repeat * buffer;
+            volume.bytes_per_rank +=
+                section.repeat *
+                Bytes{ring_bytes_sent(collective->kind, buffer.count(), group_size(plan, collective->group))};
+        }
+    }
+    return volumes;
+}
+
+void warn(Plan& plan) {
+    for (const std::string& note : plan.scenario.model.notes)
+        plan.warnings.push_back({"model_assumption", note});
+    const RankGroup& worst = plan.rank_groups[plan.memory.worst_group];
+    const PhaseMemory& save = worst.phases.back();
+    if (plan.memory.verdict == Verdict::marginal)
+        plan.warnings.push_back(
+            {"marginal", fmt::format("the interval {} to {} spans the capacity {}: it may or may not fit",
+                                     format_gib(plan.memory.low), format_gib(plan.memory.high),
+                                     format_gib(plan.memory.capacity))});
+    if (save.peak_reserved + worst.runtime > plan.memory.capacity &&
+        plan.memory.verdict != Verdict::does_not_fit)
+        plan.warnings.push_back(
+            {"save_does_not_fit",
+             fmt::format("training fits, but gathering a full checkpoint needs {} of {}",
+                         format_gib(save.peak_reserved + worst.runtime), format_gib(plan.memory.capacity))});
+}
+
+}  // namespace
+
+std::string_view to_string(Verdict verdict) {
+    switch (verdict) {
+        case Verdict::fits:
+            return "fits";
+        case Verdict::marginal:
+            return "marginal";
+        case Verdict::does_not_fit:
+            return "does_not_fit";
+    }
+    return "?";
+}
+
+std::string_view to_string(Phase phase) {
+    switch (phase) {
+        case Phase::load:
+            return "load";
+        case Phase::init:
+            return "init";
+        case Phase::first_step:
+            return "first_step";
+        case Phase::steady_step:
+            return "steady_step";
+        case Phase::save:
+            return "save";
+    }
+    return "?";
+}
+
+std::string to_string(const std::vector<RankRange>& ranks) {
+    std::string text;
+    for (const RankRange& range : ranks) {
+        if (!text.empty()) text += ',';
+        text += range.first == range.last ? fmt::format("{}", range.first)
+                                          : fmt::format("{}-{}", range.first, range.last);
+    }
+    return text;
+}
+
+Plan make_plan(const Scenario& scenario) {
+    EngineOutput engine = run_engine(scenario);
+    const RuntimeMemory runtime = runtime_memory(scenario, communicator_count(scenario));
+    Plan plan{.scenario = scenario,
+              .rule_set = std::move(engine.rule_set),
+              .layout = std::move(engine.layout),
+              .programs = std::move(engine.programs),
+              .warnings = std::move(engine.warnings),
+              .constants = std::move(engine.constants)};
+    plan.constants.insert(plan.constants.end(), runtime.constants.begin(), runtime.constants.end());
+    for (std::uint32_t i = 0; i < plan.programs.size(); ++i)
+        plan.rank_groups.push_back(account(plan.programs[i], i, std::move(engine.program_ranks[i]), runtime));
+    plan.memory = summarise(plan, runtime);
+    plan.communication = communication(plan);
+    warn(plan);
+    return plan;
+}
+
+}  // namespace zeroplan

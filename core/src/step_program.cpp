@@ -1,0 +1,140 @@
+#include "zeroplan/step_program.hpp"
+
+#include <fmt/format.h>
+
+namespace zeroplan {
+namespace {
+
+const std::string& block_name(std::uint32_t block, const ModelSpec& model) {
+    return model.blocks[block].name;
+}
+
+std::string owner_name(const Buffer& buffer, const ModelSpec& model, const ShardLayout& layout) {
+    switch (buffer.role) {
+        case BufferRole::activation:
+        case BufferRole::activation_gradient: {
+            const Block& block = model.blocks[buffer.owner];
+            return fmt::format("{} {}", block.name,
+                               model.block_kinds[block.kind].tensors[buffer.tensor].name);
+        }
+        case BufferRole::batch:
+        case BufferRole::labels:
+            return "micro-batch";
+        case BufferRole::workspace:
+            return "kernels";
+        default:
+            return layout.units[buffer.owner].name;
+    }
+}
+
+std::string_view role_name(BufferRole role) {
+    switch (role) {
+        case BufferRole::parameters:
+            return "parameters";
+        case BufferRole::gradients:
+            return "gradients";
+        case BufferRole::master_weights:
+            return "master weights";
+        case BufferRole::momentum:
+            return "momentum";
+        case BufferRole::variance:
+            return "variance";
+        case BufferRole::gathered_parameters:
+            return "gathered parameters";
+        case BufferRole::gradient_bucket:
+            return "gradient bucket";
+        case BufferRole::batch:
+            return "input";
+        case BufferRole::labels:
+            return "labels";
+        case BufferRole::activation:
+            return "activation";
+        case BufferRole::activation_gradient:
+            return "gradient of activation";
+        case BufferRole::workspace:
+            return "workspace";
+        case BufferRole::consolidated:
+            return "consolidated parameters";
+    }
+    return "?";
+}
+
+struct Describe {
+    const StepProgram& program;
+    const ModelSpec& model;
+    const ShardLayout& layout;
+
+    std::string buffer(BufferId id) const { return describe(program.buffers[id], model, layout); }
+    const std::string& unit(std::uint32_t index) const { return layout.units[index].name; }
+
+    std::string operator()(const Allocate& op) const { return "allocate " + buffer(op.buffer); }
+    std::string operator()(const Free& op) const { return "free " + buffer(op.buffer); }
+    std::string operator()(const Collective& op) const {
+        return fmt::format("{} {}", to_string(op.kind), unit(op.unit));
+    }
+    std::string operator()(const Accumulate& op) const { return "accumulate gradients of " + unit(op.unit); }
+    std::string operator()(const Compute& op) const {
+        const BlockKind& kind = model.block_kinds[model.blocks[op.block].kind];
+        return fmt::format("{} {} {}", to_string(op.phase), block_name(op.block, model),
+                           kind.operators[op.op].name);
+    }
+    std::string operator()(const OptimizerStep& op) const { return "optimizer step " + unit(op.unit); }
+    std::string operator()(const LoadBatch&) const { return "load micro-batch"; }
+    std::string operator()(const Wait&) const { return "wait"; }
+};
+
+}  // namespace
+
+std::string_view to_string(Stream stream) {
+    switch (stream) {
+        case Stream::compute:
+            return "compute";
+        case Stream::gather:
+            return "gather";
+        case Stream::reduce:
+            return "reduce";
+    }
+    return "?";
+}
+
+std::string_view to_string(CollectiveKind kind) {
+    switch (kind) {
+        case CollectiveKind::all_gather:
+            return "all_gather";
+        case CollectiveKind::reduce_scatter:
+            return "reduce_scatter";
+        case CollectiveKind::all_reduce:
+            return "all_reduce";
+        case CollectiveKind::broadcast:
+            return "broadcast";
+    }
+    return "?";
+}
+
+std::string_view to_string(ComputePhase phase) {
+    switch (phase) {
+        case ComputePhase::forward:
+            return "forward";
+        case ComputePhase::recompute:
+            return "recompute";
+        case ComputePhase::backward:
+            return "backward";
+    }
+    return "?";
+}
+
+Bytes allocated_bytes(const Buffer& buffer) {
+    return round_up(buffer.elements * Bytes{bytes_per_element(buffer.dtype)}, Bytes{arena_alignment});
+}
+
+std::string describe(const Operation& operation, const StepProgram& program, const ModelSpec& model,
+                     const ShardLayout& layout) {
+    return std::visit(Describe{program, model, layout}, operation.body);
+}
+
+std::string describe(const Buffer& buffer, const ModelSpec& model, const ShardLayout& layout) {
+    return fmt::format("{} ({}, {})", owner_name(buffer, model, layout), role_name(buffer.role),
+                       to_string(buffer.dtype));
+}
+
+}  // namespace zeroplan

@@ -5,12 +5,12 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
 #include "zeroplan/error.hpp"
+#include "zeroplan/words.hpp"
 
 namespace zeroplan {
 
@@ -47,18 +47,15 @@ public:
                                                        std::uint64_t most = largest_integer) const;
     std::optional<std::vector<std::string>> strings(std::string_view key) const;
 
-    /// The value that a word stands for: `words` is a table of {word, value}.
-    template <class Value>
-    std::optional<Value> one_of(std::string_view key,
-                                std::span<const std::pair<std::string_view, Value>> words) const {
-        const std::optional<std::string> word = string(key);
-        if (!word) return std::nullopt;
+    /// The enumerator that the word at `key` stands for (words.hpp).
+    template <class Enum>
+    std::optional<Enum> word(std::string_view key) const {
+        const std::optional<std::string> found = string(key);
+        if (!found) return std::nullopt;
+        if (const std::optional<Enum> value = from_word<Enum>(*found)) return value;
         std::vector<std::string_view> known;
-        for (const auto& [name, value] : words) {
-            if (name == *word) return value;
-            known.push_back(name);
-        }
-        fail_unknown_word(key, *word, known);
+        for (const Word<Enum>& known_word : words<Enum>()) known.push_back(known_word.text);
+        fail_unknown_word(key, *found, known);
     }
 
     /// Where the value of `key` stands.

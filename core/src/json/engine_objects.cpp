@@ -1,0 +1,164 @@
+#include "json/engine_objects.hpp"
+
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+
+#include "json/read_word.hpp"
+
+namespace zeroplan {
+namespace {
+
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+/// An object that belongs to other engines has no effect: that is a mistake, not a preference.
+void check_owner(const ObjectReader& training, const char* key, EngineKind engine,
+                 std::initializer_list<EngineKind> owners) {
+    if (!training.has(key) || std::find(owners.begin(), owners.end(), engine) != owners.end()) return;
+    std::vector<std::string_view> names;
+    for (const EngineKind owner : owners) names.push_back(to_string(owner));
+    training.fail(
+        key, fmt::format("\"{}\" has no meaning for engine {}", key, to_string(engine)),
+        fmt::format("it belongs to engine {}; remove it or change the engine", fmt::join(names, ", ")));
+}
+
+std::optional<std::string> read_text_of(const ObjectReader& object, std::string_view key,
+                                        std::initializer_list<std::string_view> known) {
+    auto text = object.string(key);
+    if (text && std::find(known.begin(), known.end(), *text) == known.end())
+        fail_wrong_word(object, key, *text, {known.begin(), known.end()});
+    return text;
+}
+
+std::optional<std::int64_t> read_reshard(const ObjectReader& fsdp) {
+    const json* value = fsdp.find("reshard_after_forward");
+    if (value == nullptr) return std::nullopt;
+    if (value->is_boolean()) return value->get<bool>() ? 1 : 0;
+    // An integer is the number of ranks of the smaller group; 1 rank would be no sharding at all.
+    return static_cast<std::int64_t>(
+        read_integer(*value, fsdp.place("reshard_after_forward"), "reshard_after_forward", 2, 1ULL << 20));
+}
+
+void read_fsdp(TrainingInput& input, const ObjectReader& fsdp) {
+    fsdp.allow_only(
+        {"reshard_after_forward", "wrap", "limit_all_gathers", "backward_prefetch", "gradient_sync"});
+    if (input.config.engine == EngineKind::native) {
+        for (const auto& item : fsdp.value().items())
+            if (item.key() != "gradient_sync")
+                fsdp.fail(
+                    item.key(), fmt::format("\"{}\" has no meaning for engine native", item.key()),
+                    "of fsdp's keys it takes gradient_sync only; remove this one or choose engine fsdp2");
+    }
+    FsdpOptions& options = input.config.fsdp;
+    options.reshard_after_forward = read_reshard(fsdp);
+    options.wrap = read_text_of(fsdp, "wrap", {"layer", "layer+embedding+output", "root"});
+    options.limit_all_gathers = fsdp.boolean("limit_all_gathers");
+    options.backward_prefetch = read_text_of(fsdp, "backward_prefetch", {"pre", "post", "none"});
+    options.gradient_sync = read_word<GradientSync>(fsdp, "gradient_sync");
+    if (options.reshard_after_forward) {
+        input.own.zero_stage = *options.reshard_after_forward == 0 ? 2 : 3;
+        input.own.zero_stage_key = "fsdp.reshard_after_forward";
+    }
+}
+
+std::optional<DType> read_deepspeed_dtype(const ObjectReader& object, std::string_view key) {
+    const auto text = object.string(key);
+    if (!text) return std::nullopt;
+    for (const DType dtype : {DType::fp32, DType::fp16, DType::bf16})
+        if (to_string(dtype) == *text) return dtype;
+    fail_wrong_word(object, key, *text, {"fp32", "fp16", "bf16"});
+}
+
+void read_deepspeed(TrainingInput& input, const ObjectReader& deepspeed) {
+    input.config.deepspeed_json = deepspeed.value().dump();
+    if (const auto zero = deepspeed.object("zero_optimization")) {
+        const auto stage = zero->integer("stage", 0, 3);
+        if (stage) input.own.zero_stage = static_cast<std::uint32_t>(*stage);
+        input.own.zero_stage_key = "deepspeed.zero_optimization.stage";
+    }
+    if (const auto types = deepspeed.object("data_types"))
+        input.own.gradient_dtype = read_deepspeed_dtype(*types, "grad_accum_dtype");
+    input.own.reduce_dtype = read_deepspeed_dtype(deepspeed, "communication_data_type");
+}
+
+void read_adapter(TrainingInput& input, const ObjectReader& adapter) {
+    adapter.allow_only({"kind", "rank", "targets", "base_dtype"});
+    if (!read_text_of(adapter, "kind", {"lora", "qlora"}))
+        adapter.fail("kind", "an adapter needs its \"kind\"", "one of: lora, qlora");
+    if (!adapter.integer("rank", 1, 1ULL << 20))
+        adapter.fail("rank", "an adapter needs its \"rank\"", "such as \"rank\": 16");
+    const json* targets = adapter.find("targets");
+    if (targets == nullptr)
+        adapter.fail("targets", "an adapter needs its \"targets\"",
+                     R"(such as "targets": ["q_proj", "v_proj"], or "all_linear")");
+    if (targets->is_string())
+        read_text_of(adapter, "targets", {"all_linear"});
+    else
+        adapter.strings("targets");
+    read_text_of(adapter, "base_dtype", {"bf16", "fp16", "fp32", "nf4"});
+    input.config.adapter_json = adapter.value().dump();
+}
+
+void read_fp8(TrainingInput& input, const ObjectReader& fp8) {
+    fp8.allow_only({"recipe", "all_gather"});
+    read_text_of(fp8, "recipe", {"tensorwise", "rowwise", "delayed", "mxfp8"});
+    fp8.boolean("all_gather");
+    input.config.fp8_json = fp8.value().dump();
+}
+
+void read_moe(TrainingInput& input, const ObjectReader& moe) {
+    moe.allow_only({"capacity_factor", "load_imbalance"});
+    moe.number("capacity_factor", 0, 1e6);
+    moe.number("load_imbalance", 1, 1e6);
+    input.config.moe_json = moe.value().dump();
+}
+
+template <typename Read>
+void read_object(TrainingInput& input, const ObjectReader& training, const char* key, Read read) {
+    if (const auto object = training.object(key)) read(input, *object);
+}
+
+ordered_json fsdp_to_json(const FsdpOptions& options) {
+    ordered_json out;
+    if (options.reshard_after_forward) {
+        if (*options.reshard_after_forward <= 1)
+            out["reshard_after_forward"] = *options.reshard_after_forward == 1;
+        else
+            out["reshard_after_forward"] = *options.reshard_after_forward;
+    }
+    if (options.wrap) out["wrap"] = *options.wrap;
+    if (options.limit_all_gathers) out["limit_all_gathers"] = *options.limit_all_gathers;
+    if (options.backward_prefetch) out["backward_prefetch"] = *options.backward_prefetch;
+    if (options.gradient_sync) out["gradient_sync"] = to_string(*options.gradient_sync);
+    return out;
+}
+
+}  // namespace
+
+void read_engine_objects(TrainingInput& input, const ObjectReader& training) {
+    using enum EngineKind;
+    const EngineKind engine = input.config.engine;
+    check_owner(training, "fsdp", engine, {fsdp1, fsdp2, megatron_fsdp, native});
+    check_owner(training, "deepspeed", engine, {deepspeed});
+    check_owner(training, "megatron", engine, {megatron, megatron_fsdp});
+    read_object(input, training, "fsdp", read_fsdp);
+    read_object(input, training, "deepspeed", read_deepspeed);
+    read_object(input, training, "adapter", read_adapter);
+    read_object(input, training, "fp8", read_fp8);
+    read_object(input, training, "moe", read_moe);
+    if (const auto megatron_object = training.object("megatron"))
+        input.config.megatron_json = megatron_object->value().dump();
+}
+
+void write_engine_objects(ordered_json& training, const TrainingConfig& config) {
+    if (const ordered_json fsdp = fsdp_to_json(config.fsdp); !fsdp.empty()) training["fsdp"] = fsdp;
+    for (const auto& [key, text] : {std::pair{"deepspeed", &config.deepspeed_json},
+                                    {"megatron", &config.megatron_json},
+                                    {"adapter", &config.adapter_json},
+                                    {"fp8", &config.fp8_json},
+                                    {"moe", &config.moe_json}})
+        if (!text->empty()) training[key] = ordered_json::parse(*text);
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,58 @@
+#include <filesystem>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "embedded_files.hpp"
+#include "json/settings.hpp"
+#include "nearest.hpp"
+#include "zeroplan/io.hpp"
+
+namespace zeroplan {
+namespace {
+
+/// Preset of that name, else an absolute path; `hint` says where the names are listed.
+struct NameOrPath {
+    std::span<const embedded::File> presets;
+    const char* what;
+    const char* list;
+};
+
+bool is_preset(const NameOrPath& kind, const std::string& name) {
+    for (const embedded::File& file : kind.presets)
+        if (file.name == name) return true;
+    return false;
+}
+
+std::string existing_path(const NameOrPath& kind, const std::string& path, const std::string& origin) {
+    std::error_code ignored;
+    if (!path.empty() && std::filesystem::exists(path, ignored))
+        return std::filesystem::absolute(path).lexically_normal().string();
+    std::vector<std::string_view> names;
+    for (const embedded::File& file : kind.presets) names.push_back(file.name);
+    const auto near = nearest(path, std::span<const std::string_view>(names));
+    throw Error(ErrorCode::not_found,
+                fmt::format("there is neither a {} preset nor a file \"{}\"", kind.what, path),
+                near ? fmt::format("did you mean {}? zeroplan list {} shows all", *near, kind.list)
+                     : fmt::format("zeroplan list {} shows the presets", kind.list),
+                place_of(origin));
+}
+
+}  // namespace
+
+Setting model_setting(const std::string& name_or_path, const std::string& origin) {
+    const NameOrPath kind{embedded::models(), "model", "models"};
+    const nlohmann::json value = is_preset(kind, name_or_path)
+                                     ? nlohmann::json{{"preset", name_or_path}}
+                                     : nlohmann::json{{"file", existing_path(kind, name_or_path, origin)}};
+    return {"/model", value.dump(), origin};
+}
+
+Setting topology_setting(const std::string& name_or_path, const std::string& origin) {
+    const NameOrPath kind{embedded::topologies(), "topology", "topologies"};
+    const std::string value =
+        is_preset(kind, name_or_path) ? name_or_path : existing_path(kind, name_or_path, origin);
+    return word_setting("/cluster/topology", value, origin);
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,110 @@
+#include <filesystem>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "import/model_reader.hpp"
+#include "json/cluster_json.hpp"
+#include "json/object_reader.hpp"
+#include "json/run_json.hpp"
+#include "json/scenario_document.hpp"
+#include "json/scenario_to_json.hpp"
+#include "json/settings.hpp"
+#include "json/training_json.hpp"
+#include "zeroplan/io.hpp"
+
+namespace zeroplan {
+namespace {
+
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+constexpr std::uint64_t schema = 1;
+
+LoweringOptions lowering_of(const TrainingConfig& training) {
+    LoweringOptions options;
+    options.attention = training.attention;
+    options.loss = training.loss;
+    options.kernels = training.kernels;
+    return options;
+}
+
+void check_schema(const ObjectReader& scenario) {
+    const auto stated = scenario.integer("schema");
+    if (stated && *stated != schema)
+        scenario.fail("schema",
+                      fmt::format("schema {} is stated, this version reads schema {}", *stated, schema),
+                      "use the version of zeroplan that wrote the file");
+}
+
+ModelSpec read_model_of(const ObjectReader& scenario, const ScenarioDocument& document,
+                        const TrainingConfig& training) {
+    const json* model = scenario.find("model");
+    if (model == nullptr)
+        throw Error(ErrorCode::invalid_input, "no model is given",
+                    "name one with --model (zeroplan list models shows the presets), or put \"model\" into "
+                    "the scenario",
+                    {document.file, ""});
+    const std::string folder = std::filesystem::path(document.file).parent_path().string();
+    return read_model(*model, folder, lowering_of(training), scenario.place("model"));
+}
+
+/// A rotary embedding has no last position, but a model was not trained beyond this one.
+void note_long_sequences(Scenario& scenario) {
+    const std::uint64_t longest = scenario.model.max_sequence_length,
+                        chosen = scenario.training.sequence_length;
+    if (chosen > longest)
+        scenario.model.notes.push_back(
+            fmt::format("sequences of {} tokens are longer than the {} that model {} is configured for",
+                        chosen, longest, scenario.model.name));
+}
+
+Scenario read_scenario(const ScenarioDocument& document) {
+    const json nothing = json::object();
+    const ObjectReader object(document.json, {document.file, ""});
+    object.allow_only({"schema", "model", "training", "cluster", "run"});
+    check_schema(object);
+    const auto part = [&](const char* key) -> const json& {
+        const json* found = object.find(key);
+        return found == nullptr ? nothing : *found;
+    };
+    const TrainingInput input = read_training(part("training"), object.place("training"));
+    const TrainingConfig training = with_engine_defaults(input);
+    Scenario scenario;
+    scenario.cluster = read_cluster(part("cluster"), object.place("cluster"));
+    check_compute_dtype(training, scenario.cluster.gpu, input.place);
+    scenario.model = read_model_of(object, document, training);
+    scenario.model_json = part("model").dump();
+    scenario.training = fitted(training, input, scenario.model, scenario.cluster);
+    scenario.run =
+        read_run(part("run"), scenario.model, scenario.training.sequence_length, object.place("run"));
+    note_long_sequences(scenario);
+    return scenario;
+}
+
+}  // namespace
+
+Scenario resolve_scenario(const ScenarioRequest& request) {
+    const ScenarioDocument document = merge_scenario(request);
+    try {
+        return read_scenario(document);
+    } catch (const Error& error) {
+        throw blame_setting(error, document.file, request.settings);
+    }
+}
+
+ordered_json scenario_to_json(const Scenario& scenario) {
+    ordered_json out;
+    out["schema"] = schema;
+    out["model"] = ordered_json::parse(scenario.model_json);
+    out["training"] = training_to_json(scenario.training);
+    out["cluster"] = cluster_json(scenario.cluster);
+    out["run"] = run_to_json(scenario.run);
+    return out;
+}
+
+std::string scenario_json(const Scenario& scenario, int indent) {
+    return scenario_to_json(scenario).dump(indent);
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,131 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "report/plan_parts.hpp"
+#include "report/size_unit.hpp"
+#include "zeroplan/report.hpp"
+
+namespace zeroplan {
+namespace {
+
+const RankGroup& worst(const Plan& plan) {
+    return plan.rank_groups[plan.memory.worst_group];
+}
+
+/// Categories of the worst rank group at its peak, then what comes on top of allocated until the device's
+/// figure.
+void add_peak(TextPage& page, const Plan& plan) {
+    const RankGroup& group = worst(plan);
+    const SizeUnit unit = unit_for(std::max(group.peak_device, plan.memory.capacity));
+    const std::size_t bar_width = page.width() > 90 ? 30 : 20;
+    const auto capacity = static_cast<double>(plan.memory.capacity.count());
+    Table table({"", unit.binary, unit.decimal, ""});
+    table.left(3);
+    const auto row = [&](const std::string& what, Bytes bytes) {
+        table.row({what, unit.in_binary(bytes), unit.in_decimal(bytes),
+                   bar(capacity > 0 ? static_cast<double>(bytes.count()) / capacity : 0, bar_width)});
+    };
+    for (const Category category : all_categories)
+        if (group.steady.at_peak[category] > Bytes{})
+            row(in_words(to_string(category)), group.steady.at_peak[category]);
+    table.rule();
+    row("allocated", group.steady.allocated);
+    row("+ holes between allocations",
+        group.peak_reserved - std::min(group.peak_reserved, group.steady.allocated));
+    row("= reserved", group.peak_reserved);
+    row(plan.scenario.cluster.gpu.is_host ? "+ runtime: libraries, stacks"
+                                          : "+ runtime: context, NCCL, libraries",
+        group.runtime);
+    row("= device", group.peak_device);
+    table.rule();
+    row("capacity", plan.memory.capacity);
+    page.heading("Peak of a steady step", fmt::format(", {}", ranks_in_words(group.ranks)));
+    page.paragraph("  during ", fmt::format("\"{}\"", plan.memory.peak_operation));
+    page.table(table);
+    page.line(fmt::format("  device, interval: {} to {}", format_bytes(plan.memory.low),
+                          format_bytes(plan.memory.high)));
+}
+
+void add_phases(TextPage& page, const Plan& plan) {
+    const RankGroup& group = worst(plan);
+    Bytes largest = plan.memory.capacity;
+    for (const PhaseMemory& phase : group.phases) largest = std::max(largest, phase.peak_reserved);
+    const SizeUnit unit = unit_for(largest);
+    const bool host = plan.memory.host_per_node > Bytes{};
+    std::vector<std::string> titles{std::string(unit.binary), "allocated", "reserved", "device"};
+    if (host) titles.push_back("host RAM a node");
+    Table table(titles);
+    for (const PhaseMemory& phase : group.phases) {
+        std::vector<std::string> cells{in_words(to_string(phase.phase)), unit.in_binary(phase.peak_allocated),
+                                       unit.in_binary(phase.peak_reserved),
+                                       unit.in_binary(phase.peak_reserved + group.runtime)};
+        if (host) cells.push_back(unit.in_binary(phase.host_per_node));
+        table.row(cells);
+    }
+    page.heading("Peak of each phase", fmt::format(", {}", ranks_in_words(group.ranks)));
+    page.table(table);
+}
+
+void add_rank_groups(TextPage& page, const Plan& plan) {
+    const SizeUnit unit = unit_for(plan.memory.capacity);
+    Table table({unit.binary, "between steps", "allocated", "reserved", "runtime", "device"});
+    constexpr std::size_t most_rows = 16;
+    for (std::size_t g = 0; g < std::min(plan.rank_groups.size(), most_rows); ++g) {
+        const RankGroup& group = plan.rank_groups[g];
+        table.row({ranks_in_words(group.ranks), unit.in_binary(group.resident),
+                   unit.in_binary(group.steady.allocated), unit.in_binary(group.peak_reserved),
+                   unit.in_binary(group.runtime), unit.in_binary(group.peak_device)});
+    }
+    page.heading("Ranks",
+                 plan.rank_groups.size() == 1 ? ", all the same" : ", grouped where they are the same");
+    page.table(table);
+    if (plan.rank_groups.size() > most_rows)
+        page.line(
+            fmt::format("  … and {} more rank groups; --json has all", plan.rank_groups.size() - most_rows));
+}
+
+void add_host(TextPage& page, const Plan& plan) {
+    page.heading("Host RAM");
+    page.line(plan.memory.host_per_node == Bytes{}
+                  ? fmt::format("  nothing of the training is kept there; a node has {}",
+                                format_bytes(plan.memory.host_capacity))
+                  : fmt::format("  {} of {} a node", format_bytes(plan.memory.host_per_node),
+                                format_bytes(plan.memory.host_capacity)));
+}
+
+void add_communication(TextPage& page, const Plan& plan) {
+    page.heading("Communication of a step");
+    if (plan.communication.empty()) return page.line("  none");
+    Table table({"", "operations", "sent by a rank", "buffers"});
+    CommunicationVolume total;
+    for (const auto& [kind, volume] : plan.communication) {
+        table.row({in_words(kind), format_count(volume.operations), format_bytes(volume.bytes_per_rank),
+                   format_bytes(volume.buffer_bytes)});
+        total.operations += volume.operations;
+        total.bytes_per_rank += volume.bytes_per_rank;
+        total.buffer_bytes += volume.buffer_bytes;
+    }
+    if (plan.communication.size() > 1)
+        table.rule().row({"all", format_count(total.operations), format_bytes(total.bytes_per_rank),
+                          format_bytes(total.buffer_bytes)});
+    page.table(table);
+}
+
+}  // namespace
+
+std::string plan_text(const Plan& plan, const TextStyle& style) {
+    TextPage page(style);
+    add_verdict(page, plan);
+    add_scenario(page, plan);
+    add_peak(page, plan);
+    add_phases(page, plan);
+    add_rank_groups(page, plan);
+    add_host(page, plan);
+    add_communication(page, plan);
+    add_warnings(page, plan);
+    add_trust(page, plan);
+    return page.take();
+}
+
+}  // namespace zeroplan

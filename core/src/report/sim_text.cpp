@@ -1,0 +1,87 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "report/plan_parts.hpp"
+#include "report/slowest_group.hpp"
+#include "zeroplan/report.hpp"
+
+namespace zeroplan {
+namespace {
+
+std::string percent(double part, double whole) {
+    return whole > 0 ? fmt::format("{:.1f} %", 100 * part / whole) : "–";
+}
+
+void add_step(TextPage& page, const Plan& plan, const SimReport& report, const StepTimeline& slowest) {
+    const bool tokens = plan.scenario.model.batch == BatchKind::tokens;
+    page.line(fmt::format("step {}: {:.5g} {}/s per GPU, MFU {:.1f} %", format_seconds(slowest.step_time_s),
+                          report.throughput.tokens_per_s_per_gpu, tokens ? "tokens" : "samples",
+                          100 * report.throughput.mfu),
+              Colour::bold);
+    page.line(fmt::format("interval {} to {}, fidelity: {}", format_seconds(slowest.low_s),
+                          format_seconds(slowest.high_s), slowest.fidelity));
+}
+
+void add_time(TextPage& page, const SimReport& report, const StepTimeline& slowest) {
+    const double step = slowest.step_time_s;
+    const std::size_t bar_width = page.width() > 90 ? 30 : 20;
+    Table table({"", "time", "of the step", ""});
+    table.left(3);
+    const auto row = [&](const char* what, double seconds) {
+        table.row({what, format_seconds(seconds), percent(seconds, step),
+                   bar(step > 0 ? seconds / step : 0, bar_width)});
+    };
+    row("computing", slowest.compute_s);
+    row("communicating only (exposed)", slowest.exposed_communication_s);
+    row("idle", slowest.bubble_s);
+    table.rule();
+    row("communicating, all together", slowest.communication_s);
+    page.heading("Where the step's time goes");
+    page.table(table);
+    page.line(fmt::format("  closed form, no link shared between streams: {}",
+                          format_seconds(report.closed_form.step_time_s)));
+}
+
+void add_rank_groups(TextPage& page, const Plan& plan, const SimReport& report) {
+    if (report.rank_groups.size() < 2) return;
+    Table table({"", "step", "computing", "exposed", "idle"});
+    for (std::size_t g = 0; g < report.rank_groups.size() && g < plan.rank_groups.size(); ++g) {
+        const StepTimeline& step = report.rank_groups[g];
+        table.row({ranks_in_words(plan.rank_groups[g].ranks), format_seconds(step.step_time_s),
+                   format_seconds(step.compute_s), format_seconds(step.exposed_communication_s),
+                   format_seconds(step.bubble_s)});
+    }
+    page.heading("Ranks", ", grouped where they are the same");
+    page.table(table);
+}
+
+void add_links(TextPage& page, const SimReport& report) {
+    if (report.links.empty()) return;
+    Table table({"", "links", "capacity of one", "carried by one", "busy"});
+    for (const LinkLoad& link : report.links)
+        table.row({link.name, format_count(link.links), fmt::format("{:.4g} GB/s", link.bytes_per_s / 1e9),
+                   fmt::format("{:.4g} GB", link.bytes / 1e9),
+                   fmt::format("{:.1f} %", 100 * link.utilisation)});
+    page.heading("Links in a step");
+    page.table(table);
+}
+
+}  // namespace
+
+std::string sim_text(const Plan& plan, const SimReport& report, const TextStyle& style) {
+    TextPage page(style);
+    const StepTimeline& slowest = slowest_group(report);
+    add_verdict(page, plan);
+    add_step(page, plan, report, slowest);
+    add_scenario(page, plan);
+    add_time(page, report, slowest);
+    add_rank_groups(page, plan, report);
+    add_links(page, report);
+    add_warnings(page, plan);
+    page.line("");
+    page.line(fmt::format("simulated in {}", format_seconds(report.wall_s)), Colour::dim);
+    return page.take();
+}
+
+}  // namespace zeroplan

@@ -27,14 +27,15 @@ struct DecoderConfig {
     bool attention_bias = false;     ///< on q, k, v
     bool attention_output_bias = false;
     bool mlp_bias = false;
-    bool query_key_norm = false;  ///< qwen3
+    bool query_key_norm = false;  ///< a norm over each head of q and k (qwen3)
     bool tie_word_embeddings = false;
     bool fused_qkv = false;  ///< gpt2's c_attn: one linear of 3·hidden
 };
 
-/// Model of the Llama family (llama, mistral, qwen2, …): RMSNorm, rotary embedding, gated MLP.
+/// A decoder with the Llama family's module names (llama, mistral, qwen2, …): model.layers.N.self_attn.q_proj
+/// ….
 ModelSpec build_llama(const DecoderConfig& config, const LoweringOptions& options);
-/// Model of the GPT-2 family: LayerNorm, learned positions, GELU, biases.
+/// A decoder with the GPT-2 family's module names: transformer.h.N.attn.c_attn ….
 ModelSpec build_gpt2(const DecoderConfig& config, const LoweringOptions& options);
 
 /// One layer of a plain stack.

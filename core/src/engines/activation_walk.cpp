@@ -9,6 +9,11 @@ bool is_loss(OperatorKind kind) {
     return kind == OperatorKind::cross_entropy || kind == OperatorKind::mean_squared_error;
 }
 
+/// Output i is input i: a fused rotary embedding. A fused loss shares its gradient only.
+bool forwards_in_place(const Operator& op, std::size_t position) {
+    return op.in_place && !is_loss(op.kind) && position < op.inputs.size();
+}
+
 /// Kernels that take the engine's shared workspace.
 bool uses_matrix_library(OperatorKind kind) {
     return kind == OperatorKind::linear || kind == OperatorKind::attention_scores ||
@@ -190,7 +195,7 @@ void ActivationWalk::run_forward_operator(std::uint32_t block, std::uint32_t ind
         compute.arguments.push_back({ArgumentRole::input, i, instances_[tensors[op.inputs[i]]].buffer});
     for (std::uint32_t i = 0; i < op.outputs.size(); ++i) {
         const std::uint32_t tensor = op.outputs[i];
-        if (op.in_place && i < op.inputs.size()) {
+        if (forwards_in_place(op, i)) {
             tensors[tensor] = tensors[op.inputs[i]];
             use(tensors[tensor], users[tensor]);
         } else {
@@ -204,7 +209,7 @@ void ActivationWalk::run_forward_operator(std::uint32_t block, std::uint32_t ind
 
     for (const std::uint32_t tensor : op.inputs) release(tensors[tensor]);
     for (std::uint32_t i = 0; i < op.outputs.size(); ++i)
-        if (!op.in_place || i >= op.inputs.size()) release(tensors[op.outputs[i]]);
+        if (!forwards_in_place(op, i)) release(tensors[op.outputs[i]]);
 }
 
 void ActivationWalk::recompute_attention_core(std::uint32_t block, const UnitBuffers& buffers) {

@@ -1,0 +1,28 @@
+#pragma once
+#include "architectures/block_builder.hpp"
+
+namespace zeroplan {
+
+/// Query, key and value, or one tensor that holds all three (query then is that tensor, key and value are not
+/// set).
+struct QueryKeyValue {
+    std::vector<BlockBuilder::TensorId> tensors;
+};
+
+struct AttentionShape {
+    std::uint64_t heads = 0, kv_heads = 0, head_dim = 0;
+    std::uint64_t query_width() const { return heads * head_dim; }
+    std::uint64_t key_width() const { return kv_heads * head_dim; }
+};
+
+/// Rotary embedding of query and key: in place when fused, else into new tensors (value passes through).
+QueryKeyValue rotary_embedding(BlockBuilder& block, const QueryKeyValue& qkv, const AttentionShape& shape,
+                               bool fused);
+
+/// The attention core. Flash and sdpa are one fused kernel that saves q, k, v, its output and one fp32
+/// log-sum-exp a head and token; eager writes scores and their softmax, heads · s² each. Operations count the
+/// full s² (no causal halving).
+BlockBuilder::TensorId attention_core(BlockBuilder& block, const QueryKeyValue& qkv,
+                                      const AttentionShape& shape, AttentionKernel kernel, bool dropout);
+
+}  // namespace zeroplan

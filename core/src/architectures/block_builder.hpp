@@ -1,0 +1,85 @@
+#pragma once
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "zeroplan/build_model.hpp"
+#include "zeroplan/model_spec.hpp"
+
+namespace zeroplan {
+
+/// A block kind with its parameters' names and shapes, from which any number of blocks is made.
+struct BlockTemplate {
+    struct ParameterTemplate {
+        std::string suffix;  ///< behind the block's prefix: "self_attn.q_proj.weight"
+        std::vector<std::uint64_t> shape;
+    };
+    BlockKind kind;
+    std::vector<ParameterTemplate> parameters;
+};
+
+/// Writes down a block's operators one after another. What each saves for backward is stated here, once an
+/// operator: a linear its input, a fused norm its input and row statistics, flash attention q, k, v, output
+/// and log-sum-exp, a gated activation both inputs, an addition nothing.
+class BlockBuilder {
+public:
+    using TensorId = std::uint32_t;
+    using ParameterId = std::uint32_t;
+
+    /// `input`: the block's tensor 0.
+    BlockBuilder(std::string name, TensorSpec input);
+
+    /// Parameters stand in registration order, whichever order the operators run in.
+    ParameterId parameter(std::string suffix, std::vector<std::uint64_t> shape);
+    /// Weight [out, in] (or [in, out] if `transposed`, as GPT-2 stores them) and bias [out] of a linear, or
+    /// weight alone.
+    std::vector<ParameterId> linear_parameters(const std::string& module, std::uint64_t in, std::uint64_t out,
+                                               bool bias, bool transposed = false);
+
+    TensorId tensor(std::string name, std::uint64_t per_token, TensorDType dtype = TensorDType::compute,
+                    Category category = Category::activations);
+    TensorId add_tensor(TensorSpec spec);
+
+    /// Rows of a table by token id.
+    TensorId embedding(std::string name, TensorId tokens, ParameterId table, std::uint64_t width);
+    /// Adds a learned position to every token, in place.
+    TensorId position_embedding(std::string name, TensorId x, ParameterId table, std::uint64_t width);
+    TensorId linear(std::string name, TensorId x, std::uint64_t in, std::uint64_t out,
+                    std::vector<ParameterId> parameters, Category category = Category::activations);
+    /// Norm of `width` columns, `rows` times a token (1, or the heads for q/k norms).
+    /// fused: saves its input and the rows' statistics. Unfused RMSNorm as Hugging Face writes it: an fp32
+    /// copy of the input, the statistics and the normalised value before scaling.
+    TensorId norm(std::string name, TensorId x, std::uint64_t width, std::uint64_t rows,
+                  std::vector<ParameterId> parameters, bool rms, bool fused);
+    TensorId activation(std::string name, TensorId x, std::uint64_t width, ActivationFunction function);
+    /// act(gate) · up; one kernel if `fused`, else two that also keep act(gate).
+    TensorId gated_activation(std::string name, TensorId gate, TensorId up, std::uint64_t width,
+                              ActivationFunction function, bool fused);
+    TensorId residual_add(std::string name, TensorId x, TensorId branch, std::uint64_t width);
+    TensorId dropout(std::string name, TensorId x, const Extent& extent, bool attention_core = false);
+    /// Appends an operator as it is.
+    Operator& add(Operator op);
+
+    std::uint64_t width_of(TensorId tensor) const { return block_.kind.tensors[tensor].extent.per_token; }
+    /// The block, handing on `output`.
+    BlockTemplate finish(TensorId output, bool is_layer = false);
+
+private:
+    BlockTemplate block_;
+};
+
+/// Appends a block made from `block` to the model. Parameters are named prefix + suffix; `shared` pairs a
+/// position in the template with the earlier parameter of the model that it is tied to.
+void append_block(ModelSpec& model, const BlockTemplate& block, std::uint32_t kind, std::string name,
+                  const std::string& prefix,
+                  const std::vector<std::pair<std::uint32_t, std::uint32_t>>& shared = {});
+
+/// Index of an equal kind in the model, added if there is none.
+std::uint32_t kind_index(ModelSpec& model, const BlockKind& kind);
+
+/// The loss value: one fp32 number, which nothing differentiates further.
+TensorSpec loss_tensor();
+/// int64 class or token ids, `per_token` of them.
+TensorSpec label_tensor();
+
+}  // namespace zeroplan

@@ -1,0 +1,83 @@
+#include "architectures/loss.hpp"
+
+#include "zeroplan/units.hpp"
+
+namespace zeroplan {
+namespace {
+
+using TensorId = BlockBuilder::TensorId;
+
+/// torchtune's CEWithChunkedOutputLoss splits the tokens into eight by default.
+constexpr std::uint64_t loss_chunks = 8;
+
+TensorId eager_loss(BlockBuilder& block, TensorId logits, TensorId labels, std::uint64_t vocabulary) {
+    const TensorId upcast = block.tensor("logits.fp32", vocabulary, TensorDType::fp32, Category::logits);
+    block.add({.name = "loss.upcast",
+               .kind = OperatorKind::cast,
+               .inputs = {logits},
+               .outputs = {upcast},
+               .forward_flops = {.per_token = vocabulary},
+               .backward_flops = {.per_token = vocabulary}});
+    const TensorId log_softmax = block.tensor("log_softmax", vocabulary, TensorDType::fp32, Category::logits);
+    const TensorId loss = block.add_tensor(loss_tensor());
+    block.add({.name = "loss",
+               .kind = OperatorKind::cross_entropy,
+               .inputs = {upcast, labels},
+               .outputs = {log_softmax, loss},
+               .saved = {log_softmax, labels, logits},
+               .forward_flops = {.per_token = 5 * vocabulary},
+               .backward_flops = {.per_token = 3 * vocabulary}});
+    return loss;
+}
+
+TensorId fused_loss(BlockBuilder& block, TensorId logits, TensorId labels, std::uint64_t vocabulary) {
+    const TensorId loss = block.add_tensor(loss_tensor());
+    // The first output must not stand in for the logits: in_place concerns the gradient only.
+    block.add({.name = "loss",
+               .kind = OperatorKind::cross_entropy,
+               .inputs = {logits, labels},
+               .outputs = {loss},
+               .saved = {logits, labels},
+               .forward_flops = {.per_token = 5 * vocabulary},
+               .backward_flops = {.per_token = 3 * vocabulary},
+               .in_place = true});
+    return loss;
+}
+
+TensorId chunked_loss(BlockBuilder& block, TensorId x, std::uint64_t hidden, std::uint64_t vocabulary,
+                      std::vector<BlockBuilder::ParameterId> parameters, TensorId labels) {
+    const std::uint64_t chunk = round_up(vocabulary, loss_chunks) / loss_chunks;
+    const TensorId logits = block.tensor("logits.chunk", chunk, TensorDType::compute, Category::logits);
+    const TensorId upcast = block.tensor("logits.chunk.fp32", chunk, TensorDType::fp32, Category::logits);
+    const TensorId log_softmax =
+        block.tensor("log_softmax.chunk", chunk, TensorDType::fp32, Category::logits);
+    const TensorId loss = block.add_tensor(loss_tensor());
+    const std::uint64_t products = checked_product(hidden, vocabulary, "linear operations");
+    block.add({.name = "lm_head and loss",
+               .kind = OperatorKind::cross_entropy,
+               .inputs = {x, labels},
+               .outputs = {logits, upcast, log_softmax, loss},
+               .saved = {x, labels},
+               .parameters = std::move(parameters),
+               .forward_flops = {.per_token = 2 * products},
+               .backward_flops = {.per_token = 6 * products},   // the logits again, then both gradients
+               .backward_workspace = {.per_token = 5 * chunk},  // 16-bit logits and two fp32 copies
+               .in_features = hidden,
+               .out_features = vocabulary});
+    return loss;
+}
+
+}  // namespace
+
+TensorId output_layer_with_loss(BlockBuilder& block, TensorId x, std::uint64_t hidden,
+                                std::uint64_t vocabulary, std::vector<BlockBuilder::ParameterId> parameters,
+                                TensorId labels, LossKernel kernel) {
+    if (kernel == LossKernel::chunked)
+        return chunked_loss(block, x, hidden, vocabulary, std::move(parameters), labels);
+    const TensorId logits =
+        block.linear("lm_head", x, hidden, vocabulary, std::move(parameters), Category::logits);
+    return kernel == LossKernel::fused ? fused_loss(block, logits, labels, vocabulary)
+                                       : eager_loss(block, logits, labels, vocabulary);
+}
+
+}  // namespace zeroplan

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "zeroplan/memory_timeline.hpp"
 #include "zeroplan/step_program.hpp"
 
 namespace zeroplan {
@@ -95,5 +96,17 @@ private:
     std::uint64_t next_address_ = 1ULL << 40;
     std::uint64_t allocated_ = 0, reserved_ = 0, peak_allocated_ = 0, peak_reserved_ = 0;
 };
+
+/// A stage of a program as the caching allocator sees it.
+struct CachingPeak {
+    MemoryPeak peak;  ///< sizes are those of the blocks, which may be larger than what was asked for
+    Bytes reserved;   ///< highest so far
+};
+
+/// Runs `stages` one after another from an empty allocator and reports each one's peaks. A repeated section
+/// runs at most twice: from then on it finds the blocks it left.
+std::vector<CachingPeak> caching_allocator_peaks(const StepProgram& program,
+                                                 std::span<const std::span<const Section>> stages,
+                                                 const CachingAllocatorOptions& options = {});
 
 }  // namespace zeroplan

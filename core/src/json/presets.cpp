@@ -1,0 +1,94 @@
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "embedded_files.hpp"
+#include "import/model_reader.hpp"
+#include "json/cluster_json.hpp"
+#include "json/gpu_json.hpp"
+#include "zeroplan/io.hpp"
+
+namespace zeroplan {
+namespace {
+
+using nlohmann::json;
+
+std::string rate(double bytes_per_s) {
+    return bytes_per_s >= 1e12 ? fmt::format("{:.3g} TB/s", bytes_per_s / 1e12)
+                               : fmt::format("{:.4g} GB/s", bytes_per_s / 1e9);
+}
+
+std::string summary_of(const ModelSpec& model) {
+    std::string text = format_count(model.parameter_count()) + " parameters";
+    if (model.layers > 0)
+        text += fmt::format(", {} layers of {}", model.layers, format_count(model.hidden_size));
+    if (model.batch == BatchKind::tokens)
+        text += fmt::format(", up to {} tokens", format_count(model.max_sequence_length));
+    return text;
+}
+
+std::string summary_of(const GpuSpec& gpu) {
+    std::string text = fmt::format("{} at {}", format_gib(gpu.memory_usable), rate(gpu.hbm_bytes_per_s));
+    for (const auto& [name, flops] :
+         {std::pair{"bf16", gpu.bf16_flop_per_s}, {"fp16", gpu.fp16_flop_per_s}}) {
+        if (flops <= 0) continue;
+        text += fmt::format(", {:.4g} TFLOP/s {}", flops / 1e12, name);
+        break;
+    }
+    if (gpu.link_bytes_per_s > 0) text += fmt::format(", {} {}", gpu.link, rate(gpu.link_bytes_per_s));
+    return text;
+}
+
+std::string summary_of(const ClusterSpec& cluster) {
+    std::string text = fmt::format("node of {} × {}, {}", cluster.gpus_per_node, cluster.gpu.name,
+                                   to_string(cluster.intra_node));
+    if (cluster.inter_node.kind != InterNodeKind::none)
+        text += fmt::format("; {} at {} a GPU", to_string(cluster.inter_node.kind),
+                            rate(cluster.inter_node.bytes_per_s_per_gpu));
+    return text;
+}
+
+template <typename Summary>
+std::vector<Preset> presets_of(std::span<const embedded::File> files, Summary summary) {
+    std::vector<Preset> presets;
+    for (const embedded::File& file : files) {
+        const std::string name(file.name);
+        presets.push_back({name, summary(name)});
+    }
+    return presets;
+}
+
+}  // namespace
+
+std::vector<Preset> model_presets() {
+    return presets_of(embedded::models(), [](const std::string& name) {
+        return summary_of(read_model(json{{"preset", name}}, "", LoweringOptions{}, {}));
+    });
+}
+
+std::vector<Preset> topology_presets() {
+    return presets_of(embedded::topologies(), [](const std::string& name) {
+        return summary_of(read_cluster(json{{"topology", name}}, {}));
+    });
+}
+
+std::vector<Preset> gpu_presets() {
+    return presets_of(embedded::gpus(),
+                      [](const std::string& name) { return summary_of(read_gpu(name, {})); });
+}
+
+std::vector<Preset> engine_presets() {
+    return {{"native", "zeroplan's own: ZeRO 0 to 3, exact to the byte, executed by zeroplan run"}};
+}
+
+std::string presets_json(std::string_view what, const std::vector<Preset>& presets, int indent) {
+    nlohmann::ordered_json out;
+    out["schema"] = 1;
+    out["kind"] = "list";
+    out["what"] = what;
+    out["entries"] = nlohmann::ordered_json::array();
+    for (const Preset& preset : presets)
+        out["entries"].push_back({{"name", preset.name}, {"summary", preset.summary}});
+    return out.dump(indent);
+}
+
+}  // namespace zeroplan

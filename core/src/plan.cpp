@@ -3,52 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
+#include "account.hpp"
 #include "engines/engine.hpp"
-#include "zeroplan/allocator.hpp"
 #include "zeroplan/runtime_memory.hpp"
 
 namespace zeroplan {
 namespace {
-
-std::span<const Section> one(const Section& section) {
-    return {&section, 1};
-}
-
-/// NCCL communicators that the program's streams need at the same time: one a stream that carries
-/// collectives, except that streams which are never busy together share one.
-std::uint64_t communicator_count(const Scenario& scenario) {
-    return scenario.training.zero_stage == 3 ? 2 : 1;
-}
-
-PhaseMemory phase_memory(Phase phase, Bytes allocated, Bytes reserved) {
-    return {phase, allocated, reserved, Bytes{}};
-}
-
-RankGroup account(const StepProgram& program, std::uint32_t index, std::vector<RankRange> ranks,
-                  const RuntimeMemory& runtime) {
-    const auto loaded = live_after(one(program.load), {});
-    const auto resident = live_after(one(program.init), loaded);
-    const std::array<std::span<const Section>, 4> stages{one(program.load), one(program.init), program.step,
-                                                         one(program.save)};
-    const std::vector<Bytes> reserved = arena_reserved(program, stages);
-
-    RankGroup group{.ranks = std::move(ranks), .program = index};
-    group.steady = memory_peak(program, program.step, resident);
-    group.peak_active = group.steady.allocated;
-    group.peak_reserved = reserved[2];
-    group.peak_device = group.peak_reserved + runtime.expected;
-    group.resident = memory_peak(program, {}, resident).allocated;
-    group.runtime = runtime.expected;
-    group.phases = {
-        phase_memory(Phase::load, memory_peak(program, one(program.load), {}).allocated, reserved[0]),
-        phase_memory(Phase::init, memory_peak(program, one(program.init), loaded).allocated, reserved[1]),
-        phase_memory(Phase::first_step, group.steady.allocated, reserved[2]),
-        phase_memory(Phase::steady_step, group.steady.allocated, reserved[2]),
-        phase_memory(Phase::save, memory_peak(program, one(program.save), resident).allocated, reserved[3])};
-    return group;
-}
 
 const PhaseMemory& highest_phase(const RankGroup& group) {
     // The first step repeats as the steady one, so an equal later phase is the one to name.
@@ -198,7 +159,7 @@ std::string to_string(const std::vector<RankRange>& ranks) {
 
 Plan make_plan(const Scenario& scenario) {
     EngineOutput engine = run_engine(scenario);
-    const RuntimeMemory runtime = runtime_memory(scenario, communicator_count(scenario));
+    const RuntimeMemory runtime = runtime_memory(scenario, engine.communicators);
     Plan plan{.scenario = scenario,
               .rule_set = std::move(engine.rule_set),
               .layout = std::move(engine.layout),
@@ -207,7 +168,8 @@ Plan make_plan(const Scenario& scenario) {
               .constants = std::move(engine.constants)};
     plan.constants.insert(plan.constants.end(), runtime.constants.begin(), runtime.constants.end());
     for (std::uint32_t i = 0; i < plan.programs.size(); ++i)
-        plan.rank_groups.push_back(account(plan.programs[i], i, std::move(engine.program_ranks[i]), runtime));
+        plan.rank_groups.push_back(
+            account(plan.programs[i], i, std::move(engine.program_ranks[i]), engine.allocator, runtime));
     plan.memory = summarise(plan, runtime);
     plan.communication = communication(plan);
     warn(plan);

@@ -132,13 +132,4 @@ Scenario resolve(const ScenarioFlags& flags) {
     return scenario;
 }
 
-Plan plan(const ScenarioFlags& flags) {
-    const Scenario scenario = resolve(flags);
-    try {
-        return make_plan(scenario);
-    } catch (const Error& error) {
-        throw blame(error, to_request(flags));
-    }
-}
-
 }  // namespace zeroplan::command

@@ -109,6 +109,25 @@ struct Block {
     friend bool operator==(const Block&, const Block&) = default;
 };
 
+/// A transformer decoder's sizes, as read from a config.json with all defaults of its model_type filled in.
+struct DecoderConfig {
+    std::string name, architecture;  ///< e.g. "llama-3-8b", "LlamaForCausalLM"
+    std::string parameter_prefix;    ///< "model." or "transformer."
+    std::uint64_t vocab_size = 0, hidden_size = 0, intermediate_size = 0, num_hidden_layers = 0;
+    std::uint64_t num_attention_heads = 0, num_key_value_heads = 0, head_dim = 0;
+    std::uint64_t max_position_embeddings = 0;
+    std::string mlp;                 ///< swiglu geglu gelu relu squared_relu
+    std::string position_embedding;  ///< rope learned alibi none
+    std::string normalization;       ///< rmsnorm layernorm
+    bool attention_bias = false;     ///< on q, k, v
+    bool attention_output_bias = false;
+    bool mlp_bias = false;
+    bool query_key_norm = false;  ///< a norm over each head of q and k (qwen3)
+    bool tie_word_embeddings = false;
+    bool fused_qkv = false;  ///< gpt2's c_attn: one linear of 3·hidden
+    friend bool operator==(const DecoderConfig&, const DecoderConfig&) = default;
+};
+
 /// What one training sample looks like.
 enum class BatchKind : std::uint8_t {
     tokens,   ///< int64 token ids, and int64 labels of the same shape

@@ -94,12 +94,17 @@ struct Plan {
 /// it.
 Plan make_plan(const Scenario& scenario);
 
+/// Who hands out device memory: the native engine's arena, or PyTorch's caching allocator.
+enum class AllocatorKind : std::uint8_t { arena, caching };
+
 /// Layout and programs alone, without accounting: what the engines in src/engines provide.
 struct EngineOutput {
     std::string rule_set;
     ShardLayout layout;
     std::vector<StepProgram> programs;
     std::vector<std::vector<RankRange>> program_ranks;  ///< ranks of each program
+    AllocatorKind allocator = AllocatorKind::arena;
+    std::uint64_t communicators = 1;  ///< NCCL communicators a rank keeps
     std::vector<Warning> warnings;
     std::vector<Constant> constants;
     friend bool operator==(const EngineOutput&, const EngineOutput&) = default;

@@ -53,7 +53,8 @@ public:
                         .layers = config_.num_hidden_layers,
                         .heads = config_.num_attention_heads,
                         .kv_heads = config_.num_key_value_heads,
-                        .max_sequence_length = config_.max_position_embeddings};
+                        .max_sequence_length = config_.max_position_embeddings,
+                        .decoder = config_};
         const std::string& prefix = config_.parameter_prefix;
         const BlockTemplate embedding = embedding_block();
         append_block(model, embedding, kind_index(model, embedding.kind), prefix + names_.embedding, prefix);

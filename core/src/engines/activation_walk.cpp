@@ -60,12 +60,13 @@ std::vector<bool> checkpointed_blocks(const ModelSpec& model, const TrainingConf
 
 ActivationWalk::ActivationWalk(const ModelSpec& model, const TrainingConfig& training,
                                ProgramBuilder& builder, std::vector<std::uint32_t> unit_of_parameter,
-                               BufferId workspace)
+                               BufferId workspace, GradientSums sums)
     : model_(model),
       training_(training),
       builder_(builder),
       unit_of_parameter_(std::move(unit_of_parameter)),
       workspace_(workspace),
+      sums_(sums),
       checkpointed_(checkpointed_blocks(model, training)) {
     for (const BlockKind& kind : model.block_kinds) {
         const bool selective = training.recompute == Recompute::selective && kind.is_layer;
@@ -94,8 +95,7 @@ void ActivationWalk::begin_micro_batch() {
     builder_.load_batch(instances_[batch_].buffer, labels);
 }
 
-void ActivationWalk::forward(std::uint32_t block, const UnitBuffers& buffers,
-                             std::vector<OperationId> waits) {
+void ActivationWalk::forward(std::uint32_t block, const Hooks& hooks, std::vector<OperationId> waits) {
     const BlockKind& kind = kind_of(block);
     pending_waits_ = std::move(waits);
     Instances& tensors = tensors_[block];
@@ -106,20 +106,20 @@ void ActivationWalk::forward(std::uint32_t block, const UnitBuffers& buffers,
     const bool checkpoint = checkpoints(block);
     Counts users = future_users(block, !checkpoint);
     ++users[kind.output];  // the next block
-    run_forward(block, ComputePhase::forward, std::move(users), buffers);
+    run_forward(block, ComputePhase::forward, std::move(users), hooks);
     if (!checkpoint) release(tensors[0]);
     if (kind.target_tensor) release(labels_);
     handed_over_ = tensors[kind.output];
     if (block + 1 == model_.blocks.size()) release(handed_over_);
 }
 
-void ActivationWalk::backward(std::uint32_t block, const UnitBuffers& buffers, std::vector<OperationId> waits,
+void ActivationWalk::backward(std::uint32_t block, const Hooks& hooks, std::vector<OperationId> waits,
                               bool accumulate_after_first) {
     const BlockKind& kind = kind_of(block);
     pending_waits_ = std::move(waits);
     Instances& tensors = tensors_[block];
     if (checkpoints(block)) {
-        run_forward(block, ComputePhase::recompute, future_users(block, true), buffers);
+        run_forward(block, ComputePhase::recompute, future_users(block, true), hooks);
         release(tensors[0]);
     }
     Instances gradients(kind.tensors.size(), none);
@@ -129,10 +129,10 @@ void ActivationWalk::backward(std::uint32_t block, const UnitBuffers& buffers, s
         const auto& saved = kind.operators[op].saved;
         if (core_is_dropped &&
             std::any_of(saved.begin(), saved.end(), [&](auto t) { return is_dropped(block, t); })) {
-            recompute_attention_core(block, buffers);
+            recompute_attention_core(block, hooks);
             core_is_dropped = false;
         }
-        run_backward_operator(block, op, gradients, buffers, accumulate_after_first);
+        run_backward_operator(block, op, gradients, hooks, accumulate_after_first);
     }
     incoming_gradient_ = gradients[0];
 }
@@ -175,18 +175,17 @@ ActivationWalk::Counts ActivationWalk::future_users(std::uint32_t block, bool ke
     return users;
 }
 
-void ActivationWalk::run_forward(std::uint32_t block, ComputePhase phase, Counts users,
-                                 const UnitBuffers& buffers) {
+void ActivationWalk::run_forward(std::uint32_t block, ComputePhase phase, Counts users, const Hooks& hooks) {
     const BlockKind& kind = kind_of(block);
     use(tensors_[block][0], users[0]);
     if (kind.target_tensor && *kind.target_tensor != 0)
         use(tensors_[block][*kind.target_tensor], users[*kind.target_tensor]);
     for (std::uint32_t op = 0; op < kind.operators.size(); ++op)
-        run_forward_operator(block, op, phase, users, buffers);
+        run_forward_operator(block, op, phase, users, hooks);
 }
 
 void ActivationWalk::run_forward_operator(std::uint32_t block, std::uint32_t index, ComputePhase phase,
-                                          const Counts& users, const UnitBuffers& buffers) {
+                                          const Counts& users, const Hooks& hooks) {
     const Operator& op = kind_of(block).operators[index];
     Instances& tensors = tensors_[block];
     Compute compute{.block = block, .op = index, .phase = phase};
@@ -204,15 +203,15 @@ void ActivationWalk::run_forward_operator(std::uint32_t block, std::uint32_t ind
         }
         compute.arguments.push_back({ArgumentRole::output, i, instances_[tensors[tensor]].buffer});
     }
-    add_parameters(block, op, buffers, compute);
-    emit(std::move(compute), op, op.forward_workspace);
+    add_parameters(block, op, hooks, compute);
+    emit(std::move(compute), op, op.forward_workspace, hooks);
 
     for (const std::uint32_t tensor : op.inputs) release(tensors[tensor]);
     for (std::uint32_t i = 0; i < op.outputs.size(); ++i)
         if (!forwards_in_place(op, i)) release(tensors[op.outputs[i]]);
 }
 
-void ActivationWalk::recompute_attention_core(std::uint32_t block, const UnitBuffers& buffers) {
+void ActivationWalk::recompute_attention_core(std::uint32_t block, const Hooks& hooks) {
     const BlockKind& kind = kind_of(block);
     Counts users(kind.tensors.size(), 0);
     for (const Operator& op : kind.operators) {
@@ -225,12 +224,12 @@ void ActivationWalk::recompute_attention_core(std::uint32_t block, const UnitBuf
     for (const std::uint32_t tensor : inputs) use(tensors_[block][tensor], users[tensor]);
     for (std::uint32_t op = 0; op < kind.operators.size(); ++op)
         if (kind.operators[op].attention_core)
-            run_forward_operator(block, op, ComputePhase::recompute, users, buffers);
+            run_forward_operator(block, op, ComputePhase::recompute, users, hooks);
     for (const std::uint32_t tensor : inputs) release(tensors_[block][tensor]);  // held since forward
 }
 
 void ActivationWalk::run_backward_operator(std::uint32_t block, std::uint32_t index, Instances& gradients,
-                                           const UnitBuffers& buffers, bool accumulate_after_first) {
+                                           const Hooks& hooks, bool accumulate_after_first) {
     const Operator& op = kind_of(block).operators[index];
     const Instances& tensors = tensors_[block];
     const bool has_gradient = std::any_of(op.outputs.begin(), op.outputs.end(),
@@ -247,15 +246,21 @@ void ActivationWalk::run_backward_operator(std::uint32_t block, std::uint32_t in
                     {ArgumentRole::grad_output, i, instances_[gradients[op.outputs[i]]].buffer});
         for (std::uint32_t i = 0; i < op.saved.size(); ++i)
             compute.arguments.push_back({ArgumentRole::saved, i, instances_[tensors[op.saved[i]]].buffer});
-        if (op.saves_parameters) add_parameters(block, op, buffers, compute);
-        add_parameter_gradients(block, op, buffers, compute);
-        add_input_gradients(block, op, gradients, compute);
+        if (op.saves_parameters) add_parameters(block, op, hooks, compute);
+        add_parameter_gradients(block, op, hooks, compute);
+        const std::vector<FreshGradient> fresh = add_input_gradients(block, op, gradients, compute);
         // An addition hands its gradient on as it is: nothing runs unless it has to be summed into another
         // one.
         const bool runs = op.kind != OperatorKind::residual_add ||
                           std::any_of(compute.arguments.begin(), compute.arguments.end(),
                                       [](const Argument& a) { return a.role == ArgumentRole::grad_input; });
-        if (runs) emit(std::move(compute), op, op.backward_workspace);
+        if (runs) emit(std::move(compute), op, op.backward_workspace, hooks);
+        for (const FreshGradient& gradient : fresh) {
+            builder_.on_stream(Stream::compute, Accumulate{.from = {instances_[gradient.fresh].buffer},
+                                                           .to = {instances_[gradient.sum].buffer},
+                                                           .always_add = true});
+            release(gradient.fresh);
+        }
     }
     for (const std::uint32_t tensor : op.outputs) {
         if (gradients[tensor] == none) continue;
@@ -265,9 +270,12 @@ void ActivationWalk::run_backward_operator(std::uint32_t block, std::uint32_t in
     for (const std::uint32_t tensor : op.saved) release(tensors[tensor]);
 }
 
-void ActivationWalk::add_input_gradients(std::uint32_t block, const Operator& op, Instances& gradients,
-                                         Compute& compute) {
+std::vector<ActivationWalk::FreshGradient> ActivationWalk::add_input_gradients(std::uint32_t block,
+                                                                               const Operator& op,
+                                                                               Instances& gradients,
+                                                                               Compute& compute) {
     const BlockKind& kind = kind_of(block);
+    std::vector<FreshGradient> fresh;
     for (std::uint32_t i = 0; i < op.inputs.size(); ++i) {
         const std::uint32_t tensor = op.inputs[i];
         if (!kind.tensors[tensor].needs_gradient) continue;
@@ -283,12 +291,17 @@ void ActivationWalk::add_input_gradients(std::uint32_t block, const Operator& op
             } else {
                 gradients[tensor] = make(block, tensor, BufferRole::activation_gradient, 1);
             }
+        } else if (sums_ == GradientSums::fresh && op.kind != OperatorKind::residual_add) {
+            fresh.push_back({make(block, tensor, BufferRole::activation_gradient, 1), gradients[tensor]});
+            compute.arguments.push_back({ArgumentRole::grad_input, i, instances_[fresh.back().fresh].buffer});
+            continue;
         }
         compute.arguments.push_back({ArgumentRole::grad_input, i, instances_[gradients[tensor]].buffer});
     }
+    return fresh;
 }
 
-void ActivationWalk::add_parameters(std::uint32_t block, const Operator& op, const UnitBuffers& buffers,
+void ActivationWalk::add_parameters(std::uint32_t block, const Operator& op, const Hooks& hooks,
                                     Compute& compute) const {
     const std::size_t first = compute.arguments.size();
     for (const std::uint32_t position : op.parameters) {
@@ -297,26 +310,31 @@ void ActivationWalk::add_parameters(std::uint32_t block, const Operator& op, con
         if (std::any_of(compute.arguments.begin() + static_cast<std::ptrdiff_t>(first),
                         compute.arguments.end(), same_unit))
             continue;
-        compute.arguments.push_back({ArgumentRole::parameters, unit, buffers.parameters(unit)});
+        if (const BufferId buffer = hooks.parameters(unit); buffer != no_buffer)
+            compute.arguments.push_back({ArgumentRole::parameters, unit, buffer});
     }
 }
 
-void ActivationWalk::add_parameter_gradients(std::uint32_t block, const Operator& op,
-                                             const UnitBuffers& buffers, Compute& compute) const {
+void ActivationWalk::add_parameter_gradients(std::uint32_t block, const Operator& op, const Hooks& hooks,
+                                             Compute& compute) const {
     const std::size_t first = compute.arguments.size();
     for (const std::uint32_t position : op.parameters) {
         const std::uint32_t parameter = model_.blocks[block].parameters[position];
         const std::uint32_t unit = unit_of_parameter_[parameter];
-        compute.accumulate = compute.accumulate || buffers.accumulate(parameter);
+        compute.accumulate = compute.accumulate || hooks.accumulate(parameter);
         const auto same_unit = [unit](const Argument& a) { return a.index == unit; };
         if (std::any_of(compute.arguments.begin() + static_cast<std::ptrdiff_t>(first),
                         compute.arguments.end(), same_unit))
             continue;
-        compute.arguments.push_back({ArgumentRole::gradients, unit, buffers.gradients(unit)});
+        if (const BufferId buffer = hooks.gradients(unit); buffer != no_buffer)
+            compute.arguments.push_back({ArgumentRole::gradients, unit, buffer});
     }
 }
 
-void ActivationWalk::emit(Compute compute, const Operator& op, const Extent& workspace) {
+void ActivationWalk::emit(Compute compute, const Operator& op, const Extent& workspace, const Hooks& hooks) {
+    const ComputePhase phase = compute.phase;
+    const std::uint32_t block = compute.block;
+    if (hooks.before) hooks.before(phase, block, op);
     if (workspace_ != no_buffer && uses_matrix_library(op.kind))
         compute.arguments.push_back({ArgumentRole::workspace, 0, workspace_});
     BufferId temporary = no_buffer;
@@ -332,6 +350,7 @@ void ActivationWalk::emit(Compute compute, const Operator& op, const Extent& wor
     builder_.on_stream(Stream::compute, std::move(compute), std::move(pending_waits_));
     pending_waits_.clear();
     if (temporary != no_buffer) builder_.free(temporary);
+    if (hooks.after) hooks.after(phase, block, op);
 }
 
 }  // namespace zeroplan

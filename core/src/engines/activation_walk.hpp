@@ -16,21 +16,33 @@ namespace zeroplan {
 /// The engine says where parameters and gradients are: that is what ZeRO stages change.
 class ActivationWalk {
 public:
-    /// Where an operator finds a unit's flat buffers while its block runs.
-    struct UnitBuffers {
-        std::function<BufferId(std::uint32_t unit)> parameters, gradients;
+    /// What the engine adds while a block runs. `unit` is what the constructor's table gives for a parameter:
+    /// a flat buffer's unit, or the parameter itself where every parameter is a tensor of its own.
+    struct Hooks {
+        std::function<BufferId(std::uint32_t unit)>
+            parameters;  ///< where the values are; no_buffer: not an argument
+        std::function<BufferId(std::uint32_t unit)> gradients;  ///< where backward writes; may allocate
         std::function<bool(std::uint32_t parameter)>
             accumulate;  ///< backward must add (second use of a tied weight)
+        /// Optional: right before and after an operator is issued.
+        std::function<void(ComputePhase, std::uint32_t block, const Operator&)> before, after;
+    };
+
+    /// How gradients of a tensor with several users are summed.
+    enum class GradientSums : std::uint8_t {
+        in_place,  ///< kernels add to what is there
+        fresh      ///< every user makes a gradient of its own, which is then added and freed (torch.autograd)
     };
 
     ActivationWalk(const ModelSpec& model, const TrainingConfig& training, ProgramBuilder& builder,
-                   std::vector<std::uint32_t> unit_of_parameter, BufferId workspace);
+                   std::vector<std::uint32_t> unit_of_parameter, BufferId workspace,
+                   GradientSums sums = GradientSums::in_place);
 
     /// Allocates and loads the batch; call before the first forward.
     void begin_micro_batch();
-    void forward(std::uint32_t block, const UnitBuffers& buffers, std::vector<OperationId> waits);
+    void forward(std::uint32_t block, const Hooks& hooks, std::vector<OperationId> waits);
     /// `accumulate_after_first`: gradients are summed over micro-batches where they are produced.
-    void backward(std::uint32_t block, const UnitBuffers& buffers, std::vector<OperationId> waits,
+    void backward(std::uint32_t block, const Hooks& hooks, std::vector<OperationId> waits,
                   bool accumulate_after_first);
 
 private:
@@ -41,6 +53,9 @@ private:
         std::uint32_t users = 0;
     };
     using InstanceId = std::uint32_t;
+    struct FreshGradient {
+        InstanceId fresh, sum;
+    };
     static constexpr InstanceId none = 0xffffffffU;
     using Instances = std::vector<InstanceId>;  ///< by tensor of one block
     using Counts = std::vector<std::uint32_t>;  ///< by tensor of one block
@@ -61,25 +76,27 @@ private:
 
     /// How often the tensors of a block will be read: by forward and, if `keep`, by backward.
     Counts future_users(std::uint32_t block, bool keep) const;
-    void run_forward(std::uint32_t block, ComputePhase phase, Counts users, const UnitBuffers& buffers);
+    void run_forward(std::uint32_t block, ComputePhase phase, Counts users, const Hooks& hooks);
     void run_forward_operator(std::uint32_t block, std::uint32_t op, ComputePhase phase, const Counts& users,
-                              const UnitBuffers& buffers);
-    void recompute_attention_core(std::uint32_t block, const UnitBuffers& buffers);
+                              const Hooks& hooks);
+    void recompute_attention_core(std::uint32_t block, const Hooks& hooks);
     void run_backward_operator(std::uint32_t block, std::uint32_t op, Instances& gradients,
-                               const UnitBuffers& buffers, bool accumulate_after_first);
-    void add_input_gradients(std::uint32_t block, const Operator& op, Instances& gradients, Compute& compute);
-    void add_parameters(std::uint32_t block, const Operator& op, const UnitBuffers& buffers,
-                        Compute& compute) const;
-    void add_parameter_gradients(std::uint32_t block, const Operator& op, const UnitBuffers& buffers,
+                               const Hooks& hooks, bool accumulate_after_first);
+    /// Returns fresh gradients that must be added to what is there once the operator has run.
+    std::vector<FreshGradient> add_input_gradients(std::uint32_t block, const Operator& op,
+                                                   Instances& gradients, Compute& compute);
+    void add_parameters(std::uint32_t block, const Operator& op, const Hooks& hooks, Compute& compute) const;
+    void add_parameter_gradients(std::uint32_t block, const Operator& op, const Hooks& hooks,
                                  Compute& compute) const;
     /// Puts a compute operation on its stream with its temporaries around it; takes the pending waits along.
-    void emit(Compute compute, const Operator& op, const Extent& workspace);
+    void emit(Compute compute, const Operator& op, const Extent& workspace, const Hooks& hooks);
 
     const ModelSpec& model_;
     const TrainingConfig& training_;
     ProgramBuilder& builder_;
     std::vector<std::uint32_t> unit_of_parameter_;
     BufferId workspace_;
+    GradientSums sums_;
     std::vector<bool> checkpointed_;          ///< by block
     std::vector<std::vector<bool>> dropped_;  ///< by block kind and tensor
     std::vector<Instance> instances_;

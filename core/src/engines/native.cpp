@@ -131,11 +131,11 @@ private:
         for (UnitState& unit : units_) unit.gather = unit.reduced = {};
 
         ActivationWalk walk(model_, training_, builder_, unit_of_parameter_, workspace_);
-        const ActivationWalk::UnitBuffers buffers = unit_buffers();
+        const ActivationWalk::Hooks hooks = walk_hooks();
         walk.begin_micro_batch();
         for (UnitIndex u = 0; u < unit_count(); ++u) {
             gather_for(u, u + 1);
-            walk.forward(layout_.units[u].block, buffers, gather_events(u));
+            walk.forward(layout_.units[u].block, hooks, gather_events(u));
             if (u != last_unit()) release_gathered(u);
         }
         tied_written_.assign(unit_count(), false);
@@ -143,7 +143,7 @@ private:
             gather_for(u, u == 0 ? unit_count() : u - 1);
             std::vector<OperationId> waits = gather_events(u);
             prepare_gradients(u);
-            walk.backward(layout_.units[u].block, buffers, std::move(waits), sums_where_produced());
+            walk.backward(layout_.units[u].block, hooks, std::move(waits), sums_where_produced());
             release_gathered(u);
             reduce_after_backward(u);
         }
@@ -152,7 +152,7 @@ private:
         builder_.wait_for_all();
     }
 
-    ActivationWalk::UnitBuffers unit_buffers() {
+    ActivationWalk::Hooks walk_hooks() {
         return {.parameters =
                     [this](UnitIndex u) { return stage() == 3 ? units_[u].gathered : units_[u].parameters; },
                 .gradients = [this](UnitIndex u) { return gradient_target(u); },
@@ -411,6 +411,8 @@ EngineOutput native_engine(const Scenario& scenario) {
     check_native(scenario);
     const std::uint64_t shard_group = scenario.training.zero_stage == 0 ? 1 : scenario.training.shard_group;
     EngineOutput output{.rule_set = "native 1", .layout = native_layout(scenario.model, shard_group)};
+    // Only stage 3 gathers and reduces at the same time, which takes a communicator each.
+    output.communicators = scenario.training.zero_stage == 3 ? 2 : 1;
     output.programs.push_back(NativeProgram(scenario, output.layout).build());
     output.program_ranks.push_back({{0, scenario.world_size() - 1}});
     return output;

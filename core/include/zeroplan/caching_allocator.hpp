@@ -1,0 +1,112 @@
+#pragma once
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <vector>
+
+#include "zeroplan/memory_timeline.hpp"
+#include "zeroplan/step_program.hpp"
+
+namespace zeroplan {
+
+/// PYTORCH_CUDA_ALLOC_CONF, as far as it changes what is reserved.
+struct CachingAllocatorOptions {
+    bool expandable_segments = false;
+    std::optional<std::uint64_t> max_split_size_bytes;  ///< nullopt: no limit
+    friend bool operator==(const CachingAllocatorOptions&, const CachingAllocatorOptions&) = default;
+};
+
+/// PyTorch's caching allocator for one device, without the device: blocks, segments and what stays reserved.
+///
+/// source: c10/cuda/CUDACachingAllocator.cpp. Sizes round up to 512 B. Requests up to 1 MiB come from
+/// segments of 2 MiB, up to 10 MiB from segments of 20 MiB, larger ones from segments of their size rounded
+/// up to 2 MiB. The smallest free block that fits is taken, lowest address first, and split if more than 512
+/// B (small) or 1 MiB (large) would be left over. Free blocks are kept per stream and merge with free
+/// neighbours of their segment. With expandable segments there is one growing segment a stream and pool,
+/// mapped in pages of 2 MiB (small) or 20 MiB (large). When `capacity` would be exceeded, whole free segments
+/// are given back first, as the allocator does before it fails.
+class CachingAllocator {
+public:
+    using Handle = std::uint64_t;  ///< address of the block
+
+    explicit CachingAllocator(CachingAllocatorOptions options = {},
+                              std::uint64_t capacity = ~std::uint64_t{0})
+        : options_(options), capacity_(capacity) {}
+
+    /// A block for `bytes` on `stream`; nullopt if it can't be had within the capacity (out of memory).
+    std::optional<Handle> allocate(std::uint64_t bytes, std::uint32_t stream = 0);
+    /// Throws Error{invalid_input} for a handle that isn't allocated.
+    void free(Handle handle);
+    /// Gives back every segment that is free as a whole (torch.cuda.empty_cache).
+    void empty_cache();
+
+    std::uint64_t allocated() const { return allocated_; }
+    std::uint64_t reserved() const { return reserved_; }
+    std::uint64_t peak_allocated() const { return peak_allocated_; }
+    std::uint64_t peak_reserved() const { return peak_reserved_; }
+    /// As torch.cuda.reset_peak_memory_stats().
+    void reset_peaks() {
+        peak_allocated_ = allocated_;
+        peak_reserved_ = reserved_;
+    }
+
+    static std::uint64_t rounded(std::uint64_t bytes);
+
+private:
+    struct Block {
+        std::uint64_t size = 0, segment = 0;
+        std::uint32_t stream = 0;
+        bool small = false, free = false;
+    };
+    /// Free blocks in the order in which the allocator tries them.
+    struct FreeKey {
+        std::uint32_t stream;
+        std::uint64_t size, address;
+        friend auto operator<=>(const FreeKey&, const FreeKey&) = default;
+    };
+    using Blocks = std::map<std::uint64_t, Block>;  ///< by address
+
+    struct Segment {
+        std::uint64_t size = 0;
+        bool expandable = false;
+    };
+
+    std::optional<std::uint64_t> take_free_block(std::uint64_t size, std::uint32_t stream, bool small);
+    std::optional<std::uint64_t> new_segment(std::uint64_t size, std::uint32_t stream, bool small);
+    std::optional<std::uint64_t> grow_segment(std::uint64_t size, std::uint32_t stream, bool small);
+    bool make_room(std::uint64_t bytes);
+    void release_segment(std::uint64_t address);
+    bool should_split(std::uint64_t remaining, std::uint64_t size, bool small) const;
+    void use(Blocks::iterator block, std::uint64_t size);
+    void merge_with_next(Blocks::iterator block);
+    std::set<FreeKey>& free_blocks(bool small) { return small ? small_free_ : large_free_; }
+    void insert_free(Blocks::iterator block);
+    void erase_free(Blocks::iterator block);
+    void reserve(std::uint64_t bytes);
+
+    CachingAllocatorOptions options_;
+    std::uint64_t capacity_;
+    Blocks blocks_;
+    std::map<std::uint64_t, Segment> segments_;  ///< by address
+    std::map<std::pair<std::uint32_t, bool>, std::uint64_t>
+        growing_;  ///< expandable segment of a stream and pool
+    std::set<FreeKey> small_free_, large_free_;
+    std::uint64_t next_address_ = 1ULL << 40;
+    std::uint64_t allocated_ = 0, reserved_ = 0, peak_allocated_ = 0, peak_reserved_ = 0;
+};
+
+/// A stage of a program as the caching allocator sees it.
+struct CachingPeak {
+    MemoryPeak peak;  ///< sizes are those of the blocks, which may be larger than what was asked for
+    Bytes reserved;   ///< highest so far
+};
+
+/// Runs `stages` one after another from an empty allocator and reports each one's peaks. A repeated section
+/// runs at most twice: from then on it finds the blocks it left.
+std::vector<CachingPeak> caching_allocator_peaks(const StepProgram& program,
+                                                 std::span<const std::span<const Section>> stages,
+                                                 const CachingAllocatorOptions& options = {});
+
+}  // namespace zeroplan

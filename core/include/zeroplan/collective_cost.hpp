@@ -1,0 +1,58 @@
+#pragma once
+#include <cstdint>
+#include <string_view>
+
+#include "zeroplan/cluster_spec.hpp"
+#include "zeroplan/step_program.hpp"
+#include "zeroplan/units.hpp"
+
+namespace zeroplan {
+
+/// How the ranks of a communicator lie on nodes; of several groups alike, the one spread worst.
+struct GroupPlacement {
+    std::uint64_t ranks = 1, nodes = 1;
+    std::uint64_t ranks_per_node = 1;  ///< on the fullest node
+    std::uint64_t rails = 1;           ///< ranks, and so NICs, on the emptiest node
+    friend bool operator==(const GroupPlacement&, const GroupPlacement&) = default;
+};
+
+/// Shard groups are consecutive ranks, replica groups every shard_group-th rank; ranks fill nodes in order.
+GroupPlacement group_placement(GroupKind group, std::uint64_t shard_group, const ClusterSpec& cluster);
+
+/// Payload rates of one GPU's links, per direction.
+struct LinkRates {
+    double intra_node_bytes_per_s = 0;  ///< NVLink, PCIe …: the figure NCCL counts with
+    double nic_bytes_per_s = 0;         ///< 0 if the cluster has no network
+    friend bool operator==(const LinkRates&, const LinkRates&) = default;
+};
+LinkRates link_rates(const ClusterSpec& cluster);
+
+enum class CollectiveAlgorithm : std::uint8_t { copy, ring, tree, nvls, nvls_tree, shared_memory };
+enum class CollectiveProtocol : std::uint8_t { ll, ll128, simple };
+std::string_view to_string(CollectiveAlgorithm algorithm);
+std::string_view to_string(CollectiveProtocol protocol);
+
+/// One collective: a start-up latency, then a flow that is coupled over all links it crosses. An
+/// intra-node link carries intra_weight · unit_bytes, a NIC nic_weight · unit_bytes, and the flow is never
+/// faster than cap_bytes_per_s.
+struct CollectiveCost {
+    CollectiveAlgorithm algorithm = CollectiveAlgorithm::copy;
+    CollectiveProtocol protocol = CollectiveProtocol::simple;
+    double latency_s = 0;
+    double bytes = 0;            ///< of the whole buffer: nccl-tests' size
+    double cap_bytes_per_s = 0;  ///< of the buffer's bytes: the algorithm's bandwidth; 0: nothing flows
+    double unit_bytes = 0;
+    std::uint32_t intra_weight = 0, nic_weight = 0;
+    double transfer_s = 0;  ///< the flow alone on its links
+
+    double seconds() const { return latency_s + transfer_s; }
+    friend bool operator==(const CollectiveCost&, const CollectiveCost&) = default;
+};
+
+/// NCCL 2.30's latency and bandwidth law: the cheapest of Ring, Tree, NVLS and NVLSTree with LL, LL128 and
+/// Simple, as NCCL chooses; on the host back end, copies through shared memory. `bytes` is the whole buffer.
+/// Throws Error{invalid_input} if the group needs a link that the cluster has not got.
+CollectiveCost collective_cost(CollectiveKind kind, Bytes bytes, const GroupPlacement& placement,
+                               const ClusterSpec& cluster);
+
+}  // namespace zeroplan

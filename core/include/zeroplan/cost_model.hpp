@@ -1,0 +1,61 @@
+#pragma once
+#include <vector>
+
+#include "zeroplan/cluster_spec.hpp"
+#include "zeroplan/model_spec.hpp"
+#include "zeroplan/plan.hpp"
+#include "zeroplan/step_program.hpp"
+#include "zeroplan/training_config.hpp"
+
+namespace zeroplan {
+
+/// Every number that the cost model rests on beside a GPU's and a network's public figures; the same for all
+/// models, clusters and engines.
+std::vector<Constant> cost_constants();
+
+/// What one operation on a compute unit does and how long it takes when it runs alone.
+struct WorkCost {
+    double flops = 0;    ///< floating-point operations
+    double bytes = 0;    ///< read and written in device memory
+    double seconds = 0;  ///< max(flops / rate, bytes / rate) + kernel starts
+    friend bool operator==(const WorkCost&, const WorkCost&) = default;
+};
+
+/// Times the operations of one scenario's programs: roofline of every operator, bytes of everything else.
+/// Holds references: model, layout and program must outlive it.
+class CostModel {
+public:
+    /// Throws Error{not_supported} if the GPU lacks the compute dtype, naming both.
+    CostModel(const ModelSpec& model, const TrainingConfig& training, const ClusterSpec& cluster,
+              const ShardLayout& layout, const StepProgram& program);
+
+    WorkCost cost(const Compute& compute) const;
+    WorkCost cost(const OptimizerStep& step) const;
+    /// Timed as an addition, also in the first micro-batch, where it is a copy.
+    WorkCost cost(const Accumulate& accumulate) const;
+    /// Host time: the batch is copied to the device before the micro-batch starts.
+    WorkCost cost(const LoadBatch& load) const;
+    /// One kernel that reads and writes `bytes`.
+    double copy_seconds(double bytes) const { return roofline(0, 1, 2 * bytes, 1).seconds; }
+
+private:
+    struct Rates {
+        double linear_flop_per_s = 0, attention_flop_per_s = 0, attention_backward_flop_per_s = 0;
+        double memory_bytes_per_s = 0, upload_bytes_per_s = 0, kernel_start_s = 0;
+    };
+    double buffer_bytes(BufferId buffer) const;
+    double operand_elements(const Operand& operand) const;
+    double operand_bytes(const Operand& operand) const;
+    double parameter_elements(const Compute& compute, const Operator& op) const;
+    double argument_bytes(const Compute& compute, const Operator& op, const Argument& argument) const;
+    double flop_rate(const Operator& op, ComputePhase phase) const;
+    WorkCost roofline(double flops, double flop_per_s, double bytes, double kernels) const;
+
+    const ModelSpec& model_;
+    const TrainingConfig& training_;
+    const ShardLayout& layout_;
+    const StepProgram& program_;
+    Rates rates_;
+};
+
+}  // namespace zeroplan

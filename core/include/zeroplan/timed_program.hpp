@@ -1,0 +1,94 @@
+#pragma once
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "zeroplan/collective_cost.hpp"
+#include "zeroplan/plan.hpp"
+#include "zeroplan/step_program.hpp"
+#include "zeroplan/step_timeline.hpp"
+
+namespace zeroplan {
+
+/// What the closed form and the simulation both execute: a steady step as nodes with durations or
+/// collectives and what they wait for. Allocations and everything that waits for nothing new are gone, and
+/// operations that always follow each other on a stream are one node.
+
+/// Streams of a rank and, last, its host thread: each runs its nodes one after the other.
+inline constexpr std::size_t lane_count = stream_count + 1;
+inline constexpr std::size_t host_lane = stream_count;
+
+inline constexpr std::uint32_t no_node = 0xffffffffU;
+/// In TimedNode::after[host_lane]: the host as it was when the section began.
+inline constexpr std::uint32_t host_at_start = 0xfffffffeU;
+inline constexpr std::uint32_t no_collective = 0xffffffffU;
+
+/// Starts when the lane's previous node and the nodes in `after` have ended.
+struct TimedNode {
+    std::uint8_t lane = 0;
+    std::uint32_t collective = no_collective;  ///< index into TimedProgram::collectives
+    double seconds = 0;                        ///< of a collective: alone on its links
+    /// By lane, nodes of the same section; no_node where there is nothing to wait for.
+    std::array<std::uint32_t, lane_count> after{no_node, no_node, no_node, no_node};
+    friend bool operator==(const TimedNode&, const TimedNode&) = default;
+};
+
+/// One operation inside a node, seconds from the node's start.
+struct TimedItem {
+    OperationId operation = 0;
+    std::uint32_t node = 0;
+    double begin_s = 0, end_s = 0;  ///< of a collective, end_s is its duration alone
+    friend bool operator==(const TimedItem&, const TimedItem&) = default;
+};
+
+struct TimedSection {
+    std::uint64_t repeat = 1;
+    std::vector<TimedNode> nodes;  ///< in an order in which everything waited for comes first
+    std::vector<TimedItem> items;  ///< operations on streams, in issue order
+    friend bool operator==(const TimedSection&, const TimedSection&) = default;
+};
+
+/// A collective and the communicator that runs it.
+struct TimedCollective {
+    GroupKind group = GroupKind::shard_group;
+    CollectiveKind kind = CollectiveKind::all_gather;
+    CollectiveCost cost;
+    friend bool operator==(const TimedCollective&, const TimedCollective&) = default;
+};
+
+struct TimedProgram {
+    std::vector<TimedCollective> collectives;  ///< each different one once
+    std::vector<TimedSection> sections;
+    friend bool operator==(const TimedProgram&, const TimedProgram&) = default;
+};
+
+/// Times StepProgram::step of program `program`. Throws what CostModel and collective_cost throw.
+TimedProgram time_program(const Plan& plan, std::uint32_t program);
+
+/// Start and end of one node, seconds from the step's start.
+struct NodeTime {
+    double start_s = 0, end_s = 0;
+    friend bool operator==(const NodeTime&, const NodeTime&) = default;
+};
+/// One entry for every run of every node: by section, repetition, node.
+using NodeTimes = std::vector<NodeTime>;
+
+/// Factors on durations, for what-if runs and the ends of the interval.
+struct DurationScale {
+    double compute = 1, communication = 1;
+};
+/// When every node starts and ends if no two collectives share a link.
+NodeTimes closed_form_times(const TimedProgram& program, const DurationScale& scale = {});
+
+/// Whatever can execute programs that run side by side on the ranks of several rank groups.
+using StepExecutor = std::function<std::vector<NodeTimes>(const std::vector<TimedProgram>&)>;
+
+/// The step of each program as `execute` sees it. A section that repeats more often than `repeat_limit` is
+/// executed that often and one time less, and continued in a straight line: its repetitions are alike once
+/// the streams have filled. The time line then lists its first repeat_limit − 1 iterations and the last.
+/// Leaves fidelity and the interval to the caller.
+std::vector<StepTimeline> time_steps(const std::vector<TimedProgram>& programs, const StepExecutor& execute);
+inline constexpr std::uint64_t repeat_limit = 16;
+
+}  // namespace zeroplan

@@ -1,0 +1,65 @@
+#include "account.hpp"
+
+#include <array>
+
+#include "zeroplan/allocator.hpp"
+#include "zeroplan/caching_allocator.hpp"
+
+namespace zeroplan {
+namespace {
+
+std::span<const Section> one(const Section& section) {
+    return {&section, 1};
+}
+
+/// Peaks of the stages load, init, first step, steady step, save.
+struct Stages {
+    std::array<MemoryPeak, 5> peaks;
+    std::array<Bytes, 5> reserved;
+};
+
+Stages in_arena(const StepProgram& program) {
+    const auto loaded = live_after(one(program.load), {});
+    const auto resident = live_after(one(program.init), loaded);
+    const std::array<std::span<const Section>, 4> stages{one(program.load), one(program.init), program.step,
+                                                         one(program.save)};
+    const std::vector<Bytes> reserved = arena_reserved(program, stages);
+    const MemoryPeak step = memory_peak(program, program.step, resident);
+    return {{memory_peak(program, one(program.load), {}), memory_peak(program, one(program.init), loaded),
+             step, step, memory_peak(program, one(program.save), resident)},
+            {reserved[0], reserved[1], reserved[2], reserved[2], reserved[3]}};
+}
+
+Stages in_caching_allocator(const StepProgram& program) {
+    const std::array<std::span<const Section>, 5> stages{one(program.load), one(program.init), program.step,
+                                                         program.step, one(program.save)};
+    const std::vector<CachingPeak> found = caching_allocator_peaks(program, stages);
+    Stages result;
+    for (std::size_t i = 0; i < stages.size(); ++i) {
+        result.peaks[i] = found[i].peak;
+        result.reserved[i] = found[i].reserved;
+    }
+    return result;
+}
+
+}  // namespace
+
+RankGroup account(const StepProgram& program, std::uint32_t index, std::vector<RankRange> ranks,
+                  AllocatorKind allocator, const RuntimeMemory& runtime) {
+    Stages stages = allocator == AllocatorKind::arena ? in_arena(program) : in_caching_allocator(program);
+    RankGroup group{.ranks = std::move(ranks), .program = index};
+    for (std::size_t i = 0; i < stages.peaks.size(); ++i)
+        group.phases.push_back(
+            {static_cast<Phase>(i), stages.peaks[i].allocated, stages.reserved[i], Bytes{}});
+    constexpr auto steady = static_cast<std::size_t>(Phase::steady_step);
+    group.steady = std::move(stages.peaks[steady]);
+    group.peak_active = group.steady.allocated;
+    group.peak_reserved = stages.reserved[steady];
+    group.peak_device = group.peak_reserved + runtime.expected;
+    const auto resident = live_after(one(program.init), live_after(one(program.load), {}));
+    group.resident = memory_peak(program, {}, resident).allocated;
+    group.runtime = runtime.expected;
+    return group;
+}
+
+}  // namespace zeroplan

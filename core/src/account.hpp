@@ -1,0 +1,11 @@
+#pragma once
+#include "zeroplan/plan.hpp"
+#include "zeroplan/runtime_memory.hpp"
+
+namespace zeroplan {
+
+/// Memory of one program in every phase, by the engine's allocator.
+RankGroup account(const StepProgram& program, std::uint32_t index, std::vector<RankRange> ranks,
+                  AllocatorKind allocator, const RuntimeMemory& runtime);
+
+}  // namespace zeroplan

@@ -1,0 +1,35 @@
+#include "cost/constants.hpp"
+
+#include "zeroplan/cost_model.hpp"
+
+namespace zeroplan {
+
+const cost::Constants& cost::constants() {
+    static const Constants values;
+    return values;
+}
+
+std::vector<Constant> cost_constants() {
+    const cost::Constants& c = cost::constants();
+    return {c.gemm_efficiency,
+            c.attention_forward_efficiency,
+            c.attention_backward_efficiency,
+            c.memory_efficiency,
+            c.kernel_start_s,
+            c.host_call_s,
+            c.upload_efficiency,
+            c.nvlink2_efficiency,
+            c.nvlink3_efficiency,
+            c.nvlink4_efficiency,
+            c.nvlink5_efficiency,
+            c.pcie_efficiency,
+            c.pcie_staging_efficiency,
+            c.xgmi_efficiency,
+            c.host_barrier_s,
+            c.low_compute,
+            c.high_compute,
+            c.low_communication,
+            c.high_communication};
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,60 @@
+#pragma once
+#include "zeroplan/plan.hpp"
+
+namespace zeroplan::cost {
+
+inline const char* const assumption = "assumption";
+inline const char* const exact_rule = "exact rule";
+
+/// The cost model's constants in one place. NCCL's own tables stand in nccl_tables.cpp.
+struct Constants {
+    Constant gemm_efficiency{
+        "gemm_efficiency", 0.72, "1",
+        "large bf16 matrix products reach 0.65 to 0.85 of the dense peak on A100 and H100", assumption};
+    Constant attention_forward_efficiency{"attention_forward_efficiency", 0.55, "1",
+                                          "FlashAttention-2 and -3 papers: 0.35 to 0.75 of peak", assumption};
+    Constant attention_backward_efficiency{"attention_backward_efficiency", 0.45, "1",
+                                           "FlashAttention-2 and -3 papers: 0.35 to 0.65 of peak",
+                                           assumption};
+    Constant memory_efficiency{"memory_efficiency", 0.85, "1",
+                               "streaming kernels reach 0.8 to 0.93 of the memory's rate", assumption};
+    Constant kernel_start_s{"kernel_start_s", 3e-6, "s",
+                            "start and drain of one kernel behind another on a stream: 2 to 5 us",
+                            assumption};
+    Constant host_call_s{"host_call_s", 1e-6, "s", "call of one operator of the host back end", assumption};
+    Constant upload_efficiency{"upload_efficiency", 0.8, "1", "pinned copies reach 0.8 of PCIe's rate",
+                               assumption};
+
+    Constant nvlink2_efficiency{"nvlink2_efficiency", 0.8, "1", "NCCL topo.h: 20 of 25 GB/s a link (SM70)",
+                                exact_rule};
+    Constant nvlink3_efficiency{"nvlink3_efficiency", 0.8, "1", "NCCL topo.h: 20 of 25 GB/s a link (SM80)",
+                                exact_rule};
+    Constant nvlink4_efficiency{"nvlink4_efficiency", 0.824, "1",
+                                "NCCL topo.h: 20.6 of 25 GB/s a link (SM90)", exact_rule};
+    Constant nvlink5_efficiency{"nvlink5_efficiency", 0.802, "1",
+                                "NCCL topo.h: 40.1 of 50 GB/s a link (SM100)", exact_rule};
+    Constant pcie_efficiency{"pcie_efficiency", 0.75, "1",
+                             "NCCL topo.h: 12, 24, 48 of 16, 32, 64 GB/s (Gen 3, 4, 5)", exact_rule};
+    Constant pcie_staging_efficiency{"pcie_staging_efficiency", 0.55, "1",
+                                     "ring over PCIe without peer-to-peer crosses the host's memory: 7.3 "
+                                     "GB/s on 8 x 3090 (NVIDIA/nccl#644), "
+                                     "25.9 GB/s with peer-to-peer on 4 x 4090 (tinygrad), of 24",
+                                     assumption};
+    Constant xgmi_efficiency{"xgmi_efficiency", 0.8, "1", "taken as NVLink's", assumption};
+    Constant host_barrier_s{"host_barrier_s", 20e-6, "s", "two barriers between processes over shared memory",
+                            assumption};
+
+    Constant low_compute{"interval_low_compute", 0.85, "1", "compute durations of the interval's low end",
+                         assumption};
+    Constant high_compute{"interval_high_compute", 1.25, "1", "compute durations of the interval's high end",
+                          assumption};
+    Constant low_communication{"interval_low_communication", 0.9, "1",
+                               "collective durations of the interval's low end", assumption};
+    Constant high_communication{
+        "interval_high_communication", 1.5, "1",
+        "NCCL's own law is 4.6 % from measured at 1 GiB and up to 2 times below it at 64 MiB", assumption};
+};
+
+const Constants& constants();
+
+}  // namespace zeroplan::cost

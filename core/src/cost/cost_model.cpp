@@ -1,0 +1,156 @@
+#include "zeroplan/cost_model.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cost/constants.hpp"
+
+namespace zeroplan {
+namespace {
+
+/// Matrix products run in `compute`, but attention has no fp8 kernels here: bf16.
+DType attention_dtype(DType compute) {
+    return compute == DType::fp8 ? DType::bf16 : compute;
+}
+
+double require_rate(const GpuSpec& gpu, DType dtype) {
+    const double rate = peak_flop_per_s(gpu, dtype);
+    if (rate > 0) return rate;
+    const DType fallback = peak_flop_per_s(gpu, DType::fp16) > 0 ? DType::fp16 : DType::fp32;
+    throw Error(ErrorCode::not_supported,
+                fmt::format("compute_dtype is {}, but the GPU {} has no {} matrix units", to_string(dtype),
+                            gpu.name, to_string(dtype)),
+                fmt::format("train in {}, or choose another GPU", to_string(fallback)),
+                {"", "/training/compute_dtype"});
+}
+
+bool is_matrix_product(OperatorKind kind) {
+    return kind == OperatorKind::linear || kind == OperatorKind::attention_scores ||
+           kind == OperatorKind::attention_values;
+}
+
+/// Kernels that one operator starts: a matrix product's backward is two products, each parameter beside the
+/// weight one reduction; fused attention's backward has a preparing kernel.
+double kernel_count(const Operator& op, ComputePhase phase) {
+    if (phase != ComputePhase::backward) return 1;
+    if (is_matrix_product(op.kind)) return op.parameters.size() > 1 ? 3 : 2;
+    return op.kind == OperatorKind::attention || op.kind == OperatorKind::norm ? 2 : 1;
+}
+
+}  // namespace
+
+CostModel::CostModel(const ModelSpec& model, const TrainingConfig& training, const ClusterSpec& cluster,
+                     const ShardLayout& layout, const StepProgram& program)
+    : model_(model), training_(training), layout_(layout), program_(program) {
+    const cost::Constants& c = cost::constants();
+    const GpuSpec& gpu = cluster.gpu;
+    const double attention = require_rate(gpu, attention_dtype(training.compute_dtype));
+    rates_.linear_flop_per_s = require_rate(gpu, training.compute_dtype) * c.gemm_efficiency.value;
+    rates_.attention_flop_per_s = attention * c.attention_forward_efficiency.value;
+    rates_.attention_backward_flop_per_s = attention * c.attention_backward_efficiency.value;
+    rates_.memory_bytes_per_s = gpu.hbm_bytes_per_s * c.memory_efficiency.value;
+    rates_.kernel_start_s = gpu.is_host ? c.host_call_s.value : c.kernel_start_s.value;
+    const double upload = gpu.is_host ? gpu.hbm_bytes_per_s : cluster.host.pcie_bytes_per_s;
+    rates_.upload_bytes_per_s = upload * c.upload_efficiency.value;
+    if (!(gpu.hbm_bytes_per_s > 0))
+        throw Error(ErrorCode::invalid_input, fmt::format("the GPU {} has no memory rate", gpu.name),
+                    "give hbm_bytes_per_s", {"", "/cluster/gpu"});
+}
+
+double CostModel::buffer_bytes(BufferId id) const {
+    const Buffer& buffer = program_.buffers[id];
+    return static_cast<double>(buffer.elements) * static_cast<double>(bytes_per_element(buffer.dtype));
+}
+
+double CostModel::operand_elements(const Operand& operand) const {
+    if (operand.buffer == no_buffer) return 0;
+    const auto elements = static_cast<double>(program_.buffers[operand.buffer].elements);
+    return operand.own_slice ? elements / static_cast<double>(layout_.shard_group) : elements;
+}
+
+double CostModel::operand_bytes(const Operand& operand) const {
+    if (operand.buffer == no_buffer) return 0;
+    return operand_elements(operand) *
+           static_cast<double>(bytes_per_element(program_.buffers[operand.buffer].dtype));
+}
+
+double CostModel::parameter_elements(const Compute& compute, const Operator& op) const {
+    double sum = 0;
+    for (const std::uint32_t position : op.parameters)
+        sum +=
+            static_cast<double>(model_.parameters[model_.blocks[compute.block].parameters[position]].numel);
+    return sum;
+}
+
+/// Bytes that one argument moves. Tensors are read or written once; a workspace is written and read. Of a
+/// unit's flat buffer only the operator's own parameters move, of an embedding table only the rows looked up.
+double CostModel::argument_bytes(const Compute& compute, const Operator& op, const Argument& argument) const {
+    const auto element = static_cast<double>(bytes_per_element(program_.buffers[argument.buffer].dtype));
+    switch (argument.role) {
+        case ArgumentRole::input:
+        case ArgumentRole::output:
+        case ArgumentRole::saved:
+        case ArgumentRole::grad_output:
+        case ArgumentRole::grad_input:
+            return buffer_bytes(argument.buffer);
+        case ArgumentRole::workspace:
+            // Matrix libraries are handed one workspace of the engine's and touch little of it.
+            return is_matrix_product(op.kind) ? 0 : 2 * buffer_bytes(argument.buffer);
+        case ArgumentRole::parameters:
+            return op.kind == OperatorKind::embedding ? 0 : parameter_elements(compute, op) * element;
+        case ArgumentRole::gradients:
+            return (compute.accumulate || compute.accumulate_after_first ? 2 : 1) *
+                   parameter_elements(compute, op) * element;
+    }
+    return 0;
+}
+
+double CostModel::flop_rate(const Operator& op, ComputePhase phase) const {
+    if (op.kind != OperatorKind::attention) return rates_.linear_flop_per_s;
+    return phase == ComputePhase::backward ? rates_.attention_backward_flop_per_s
+                                           : rates_.attention_flop_per_s;
+}
+
+WorkCost CostModel::roofline(double flops, double flop_per_s, double bytes, double kernels) const {
+    const double running = std::max(flops / flop_per_s, bytes / rates_.memory_bytes_per_s);
+    return {flops, bytes, running + kernels * rates_.kernel_start_s};
+}
+
+WorkCost CostModel::cost(const Compute& compute) const {
+    const Operator& op = model_.block_kinds[model_.blocks[compute.block].kind].operators[compute.op];
+    const Flops& per_batch = compute.phase == ComputePhase::backward ? op.backward_flops : op.forward_flops;
+    const double flops = operations(per_batch, training_.micro_batch_size, training_.sequence_length);
+    double bytes = 0;
+    for (const Argument& argument : compute.arguments) bytes += argument_bytes(compute, op, argument);
+    if (op.kind == OperatorKind::embedding && compute.phase != ComputePhase::backward)
+        for (const Argument& argument : compute.arguments)
+            if (argument.role == ArgumentRole::output) bytes += buffer_bytes(argument.buffer);
+    return roofline(flops, flop_rate(op, compute.phase), bytes, kernel_count(op, compute.phase));
+}
+
+WorkCost CostModel::cost(const OptimizerStep& step) const {
+    const auto part = [&](const Operand& operand, double passes) {
+        if (operand.buffer == no_buffer) return 0.0;
+        const DType dtype = program_.buffers[operand.buffer].dtype;
+        return passes * static_cast<double>(step.elements) * static_cast<double>(bytes_per_element(dtype));
+    };
+    const double parameter_passes = step.master.buffer == no_buffer ? 2 : 1;
+    const double bytes = part(step.parameters, parameter_passes) + part(step.gradients, 1) +
+                         part(step.master, 2) + part(step.momentum, 2) + part(step.variance, 2);
+    return roofline(0, 1, bytes, 1);
+}
+
+WorkCost CostModel::cost(const Accumulate& accumulate) const {
+    return roofline(0, 1, operand_bytes(accumulate.from) + 2 * operand_bytes(accumulate.to), 1);
+}
+
+WorkCost CostModel::cost(const LoadBatch& load) const {
+    double bytes = 0;
+    for (const BufferId buffer : {load.batch, load.labels})
+        if (buffer != no_buffer) bytes += buffer_bytes(buffer);
+    const double seconds = rates_.upload_bytes_per_s > 0 ? bytes / rates_.upload_bytes_per_s : 0;
+    return {0, bytes, seconds};
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,52 @@
+#include "cost/step_costs.hpp"
+
+namespace zeroplan {
+namespace {
+
+/// What makes two runs of one operator differ in cost: phase, accumulation, and which gradients are wanted
+/// (the number of arguments tells).
+constexpr std::size_t argument_slots = 16;
+constexpr std::size_t variants = 3 * 2 * argument_slots;
+
+std::size_t variant(const Compute& compute) {
+    const auto phase = static_cast<std::size_t>(compute.phase);
+    const std::size_t adds = compute.accumulate || compute.accumulate_after_first ? 1 : 0;
+    return (phase * 2 + adds) * argument_slots + compute.arguments.size();
+}
+
+}  // namespace
+
+StepCosts::StepCosts(const Plan& plan, const StepProgram& program)
+    : plan_(plan),
+      program_(program),
+      model_(plan.scenario.model, plan.scenario.training, plan.scenario.cluster, plan.layout, program) {
+    for (const BlockKind& kind : plan.scenario.model.block_kinds)
+        compute_seconds_.emplace_back(kind.operators.size() * variants, -1.0);
+}
+
+double StepCosts::seconds(const Compute& compute) {
+    if (compute.arguments.size() >= argument_slots) return model_.cost(compute).seconds;
+    const std::uint32_t kind = plan_.scenario.model.blocks[compute.block].kind;
+    double& known = compute_seconds_[kind][compute.op * variants + variant(compute)];
+    if (known < 0) known = model_.cost(compute).seconds;
+    return known;
+}
+
+std::uint32_t StepCosts::collective(const Collective& collective) {
+    const bool in_place = collective.send.buffer == collective.receive.buffer;
+    const auto [place, is_new] = collective_index_.try_emplace(
+        {collective.kind, collective.group, collective.dtype, collective.elements, in_place},
+        static_cast<std::uint32_t>(collectives_.size()));
+    if (!is_new) return place->second;
+
+    const ClusterSpec& cluster = plan_.scenario.cluster;
+    const Bytes bytes = collective.elements * Bytes{bytes_per_element(collective.dtype)};
+    const GroupPlacement placement = group_placement(collective.group, plan_.layout.shard_group, cluster);
+    CollectiveCost cost = zeroplan::collective_cost(collective.kind, bytes, placement, cluster);
+    if (placement.ranks == 1 && !in_place)  // one rank alone copies from one buffer to the other
+        cost.transfer_s = model_.copy_seconds(cost.bytes);
+    collectives_.push_back({collective.group, collective.kind, cost});
+    return place->second;
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,36 @@
+#pragma once
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "zeroplan/cost_model.hpp"
+#include "zeroplan/timed_program.hpp"
+
+namespace zeroplan {
+
+/// Costs of a plan's operations, each different one computed once: blocks of one kind cost the same.
+class StepCosts {
+public:
+    StepCosts(const Plan& plan, const StepProgram& program);
+
+    double seconds(const Compute& compute);
+    double seconds(const OptimizerStep& step) const { return model_.cost(step).seconds; }
+    double seconds(const Accumulate& accumulate) const { return model_.cost(accumulate).seconds; }
+    double seconds(const LoadBatch& load) const { return model_.cost(load).seconds; }
+    /// Index into collectives().
+    std::uint32_t collective(const Collective& collective);
+
+    std::vector<TimedCollective> take_collectives() { return std::move(collectives_); }
+    const CollectiveCost& collective_cost(std::uint32_t index) const { return collectives_[index].cost; }
+
+private:
+    const Plan& plan_;
+    const StepProgram& program_;
+    CostModel model_;
+    std::vector<std::vector<double>> compute_seconds_;  ///< by block kind; slot of operator and variant
+    std::map<std::tuple<CollectiveKind, GroupKind, DType, std::uint64_t, bool>, std::uint32_t>
+        collective_index_;
+    std::vector<TimedCollective> collectives_;
+};
+
+}  // namespace zeroplan

@@ -1,0 +1,183 @@
+#include "zeroplan/step_timeline.hpp"
+
+#include <algorithm>
+#include <span>
+
+#include "zeroplan/timed_program.hpp"
+
+namespace zeroplan {
+namespace {
+
+struct Interval {
+    double start = 0, end = 0;
+};
+/// Intervals of each stream in order of time, as FIFO queues give them.
+using StreamIntervals = std::array<std::vector<Interval>, stream_count>;
+
+/// Time covered by at least one interval.
+double covered(const StreamIntervals& streams) {
+    std::array<std::size_t, stream_count> next{};
+    double sum = 0, until = 0;
+    for (;;) {
+        const Interval* earliest = nullptr;
+        std::size_t from = 0;
+        for (std::size_t s = 0; s < stream_count; ++s) {
+            if (next[s] == streams[s].size()) continue;
+            const Interval& candidate = streams[s][next[s]];
+            if (earliest == nullptr || candidate.start < earliest->start) {
+                earliest = &candidate;
+                from = s;
+            }
+        }
+        if (earliest == nullptr) return sum;
+        ++next[from];
+        if (earliest->end <= until) continue;
+        sum += earliest->end - std::max(earliest->start, until);
+        until = earliest->end;
+    }
+}
+
+/// Figures of a step that are sums over its nodes, and so grow by the same amount with every repetition.
+struct Totals {
+    double step = 0, compute = 0, communication = 0, busy = 0;
+
+    Totals& add(double factor, const Totals& more, const Totals& less) {
+        step += factor * (more.step - less.step);
+        compute += factor * (more.compute - less.compute);
+        communication += factor * (more.communication - less.communication);
+        busy += factor * (more.busy - less.busy);
+        return *this;
+    }
+};
+
+Totals totals(const TimedProgram& program, const NodeTimes& times) {
+    StreamIntervals all, work;
+    Totals result;
+    std::size_t run = 0;
+    for (const TimedSection& section : program.sections) {
+        for (std::uint64_t iteration = 0; iteration < section.repeat; ++iteration) {
+            for (const TimedNode& node : section.nodes) {
+                const NodeTime& time = times[run++];
+                result.step = std::max(result.step, time.end_s);
+                if (node.lane == host_lane) continue;
+                all[node.lane].push_back({time.start_s, time.end_s});
+                if (node.collective == no_collective)
+                    work[node.lane].push_back({time.start_s, time.end_s});
+                else
+                    result.communication += time.end_s - time.start_s;
+            }
+        }
+    }
+    result.compute = covered(work);
+    result.busy = covered(all);
+    return result;
+}
+
+/// Repetitions of each section that are executed.
+std::vector<TimedProgram> limited(const std::vector<TimedProgram>& programs, std::size_t one_less) {
+    std::vector<TimedProgram> result = programs;
+    for (TimedProgram& program : result) {
+        for (std::size_t s = 0; s < program.sections.size(); ++s) {
+            std::uint64_t& repeat = program.sections[s].repeat;
+            if (repeat > repeat_limit) repeat = s == one_less ? repeat_limit - 1 : repeat_limit;
+        }
+    }
+    return result;
+}
+
+class TimelineBuilder {
+public:
+    TimelineBuilder(const TimedProgram& full, const TimedProgram& executed, const NodeTimes& times)
+        : full_(full), executed_(executed), times_(times), totals_(totals(executed, times)) {}
+
+    /// `shorter` ran one iteration of `section` less.
+    void extend(std::size_t section, const TimedProgram& shorter, const NodeTimes& times) {
+        const Totals less = totals(shorter, times);
+        const auto missing = static_cast<double>(full_.sections[section].repeat - repeat_limit);
+        shift_.resize(full_.sections.size(), 0);
+        shift_[section] = missing * (totals_.step - less.step);
+        growth_.add(missing, totals_, less);
+    }
+
+    StepTimeline build() {
+        Totals sum = totals_;
+        sum.add(1, growth_, {});
+        StepTimeline timeline;
+        timeline.operations = operations();
+        timeline.step_time_s = sum.step;
+        timeline.compute_s = sum.compute;
+        timeline.communication_s = sum.communication;
+        timeline.exposed_communication_s = std::max(0.0, sum.busy - sum.compute);
+        timeline.bubble_s = std::max(0.0, sum.step - sum.busy);
+        return timeline;
+    }
+
+private:
+    std::vector<TimedOperation> operations() const {
+        std::vector<TimedOperation> result;
+        std::size_t count = 0;
+        for (const TimedSection& section : executed_.sections) count += section.items.size() * section.repeat;
+        result.reserve(count);
+        std::size_t first_run = 0;
+        double shift = 0;
+        for (std::uint32_t s = 0; s < executed_.sections.size(); ++s) {
+            const TimedSection& section = executed_.sections[s];
+            for (std::uint64_t iteration = 0; iteration < section.repeat; ++iteration) {
+                const bool last = iteration + 1 == section.repeat;
+                if (last && !shift_.empty()) shift += shift_[s];
+                const std::uint64_t number = last ? full_.sections[s].repeat - 1 : iteration;
+                for (const TimedItem& item : section.items)
+                    result.push_back(place(s, number, section, item, times_[first_run + item.node], shift));
+                first_run += section.nodes.size();
+            }
+        }
+        return result;
+    }
+
+    static TimedOperation place(std::uint32_t s, std::uint64_t iteration, const TimedSection& section,
+                                const TimedItem& item, const NodeTime& time, double shift) {
+        const TimedNode& node = section.nodes[item.node];
+        const bool whole = node.collective != no_collective;
+        return {.section = s,
+                .iteration = iteration,
+                .operation = item.operation,
+                .stream = static_cast<Stream>(node.lane),
+                .start_s = shift + time.start_s + (whole ? 0 : item.begin_s),
+                .end_s = shift + (whole ? time.end_s : time.start_s + item.end_s)};
+    }
+
+    const TimedProgram& full_;
+    const TimedProgram& executed_;
+    const NodeTimes& times_;
+    Totals totals_, growth_;
+    std::vector<double> shift_;
+};
+
+}  // namespace
+
+std::vector<StepTimeline> time_steps(const std::vector<TimedProgram>& programs, const StepExecutor& execute) {
+    constexpr std::size_t none = static_cast<std::size_t>(-1);
+    const std::vector<TimedProgram> executed = limited(programs, none);
+    const std::vector<NodeTimes> times = execute(executed);
+    std::vector<TimelineBuilder> builders;
+    std::size_t sections = 0;
+    for (std::size_t p = 0; p < programs.size(); ++p) {
+        builders.emplace_back(programs[p], executed[p], times[p]);
+        sections = std::max(sections, programs[p].sections.size());
+    }
+    for (std::size_t s = 0; s < sections; ++s) {
+        const auto is_long = [s](const TimedProgram& p) {
+            return s < p.sections.size() && p.sections[s].repeat > repeat_limit;
+        };
+        if (std::none_of(programs.begin(), programs.end(), is_long)) continue;
+        const std::vector<TimedProgram> shorter = limited(programs, s);
+        const std::vector<NodeTimes> shorter_times = execute(shorter);
+        for (std::size_t p = 0; p < programs.size(); ++p)
+            if (is_long(programs[p])) builders[p].extend(s, shorter[p], shorter_times[p]);
+    }
+    std::vector<StepTimeline> timelines;
+    for (TimelineBuilder& builder : builders) timelines.push_back(builder.build());
+    return timelines;
+}
+
+}  // namespace zeroplan

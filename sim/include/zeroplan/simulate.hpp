@@ -1,0 +1,23 @@
+#pragma once
+#include <functional>
+
+#include "zeroplan/report.hpp"
+
+namespace zeroplan {
+
+struct SimOptions {
+    /// Called now and then with the share of the step that has been simulated, 0 to 1.
+    std::function<void(double)> progress;
+};
+
+/// Simulates a steady step on SimGrid: every collective is one flow, coupled over all classes of links that
+/// its ring or tree crosses, and shares them with the collectives that run at the same time. All ranks of a
+/// rank group are alike, so one stands for all of them. Switches are non-blocking; computation is not slowed
+/// down by communication.
+///
+/// SimGrid runs in a child process, since it is one a process and aborts on misuse: call this from a process
+/// that has no other threads, or soon after an exec. Throws Error{run_failed} with the child's last words if
+/// it dies, and what closed_form_step throws.
+SimReport simulate(const Plan& plan, const SimOptions& options = {});
+
+}  // namespace zeroplan

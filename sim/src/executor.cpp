@@ -1,0 +1,129 @@
+#include "executor.hpp"
+
+#include <fmt/format.h>
+
+#include "compat.hpp"
+#include "fabric.hpp"
+
+namespace zeroplan::sim {
+namespace {
+
+namespace sg = compat::sg;
+
+/// Creates an activity only when its node is ready: SimGrid 3.32 searches all live activities at every
+/// completion. Plain durations are timers of the kernel, which cost least.
+class Executor {
+public:
+    Executor(const StepGraph& graph, const std::vector<TimedCollective>& collectives, const Fabric& fabric,
+             NodeTime* times, std::atomic<std::uint64_t>& finished)
+        : graph_(graph),
+          collectives_(collectives),
+          fabric_(fabric),
+          times_(times),
+          finished_(finished),
+          waits_for_(graph.nodes.size()),
+          flow_of_(graph.nodes.size()) {
+        for (std::size_t i = 0; i < graph.nodes.size(); ++i) waits_for_[i] = graph.nodes[i].waits_for;
+        compat::on_comm_completion([this](const sg::Activity& activity) { flow_completed(activity); });
+    }
+
+    void run(sg::Engine& engine) {
+        for (std::uint32_t i = 0; i < waits_for_.size(); ++i)
+            if (waits_for_[i] == 0) ready_.push_back(i);
+        start_ready();
+        engine.run();
+        last_completed_ = nullptr;
+    }
+
+private:
+    void start_ready() {
+        if (starting_) return;  // a node of no duration ends inside its own start
+        starting_ = true;
+        while (!ready_.empty()) {
+            const std::uint32_t node = ready_.back();
+            ready_.pop_back();
+            start(node);
+        }
+        starting_ = false;
+    }
+
+    void start(std::uint32_t node) {
+        times_[node].start_s = sg::Engine::get_clock();
+        const StepGraph::Node& n = graph_.nodes[node];
+        if (n.collective == no_collective) {
+            after(n.seconds, [this, node] { finish(node); });
+            return;
+        }
+        const CollectiveCost& cost = collectives_[n.collective].cost;
+        if (!fabric_.has_flow(n.collective)) {
+            after(cost.seconds(), [this, node] { finish(node); });
+            return;
+        }
+        after(cost.latency_s, [this, node] { start_flow(node); });
+    }
+
+    template <typename Function>
+    void after(double seconds, Function function) {
+        if (seconds <= 0) {
+            function();
+            return;
+        }
+        simgrid::kernel::timer::Timer::set(sg::Engine::get_clock() + seconds, [this, function] {
+            function();
+            start_ready();
+        });
+    }
+
+    void start_flow(std::uint32_t node) {
+        sg::CommPtr comm = fabric_.create_flow(graph_.nodes[node].collective);
+        comm->set_data(&times_[node]);
+        flow_of_[node] = comm;
+        fabric_.launch(*comm, graph_.nodes[node].collective);
+    }
+
+    void flow_completed(const sg::Activity& activity) {
+        const auto* time = activity.get_data<NodeTime>();
+        const auto node = static_cast<std::uint32_t>(time - times_);
+        // SimGrid still uses the activity after this callback: it lives until the next one.
+        last_completed_ = std::move(flow_of_[node]);
+        finish(node);
+        start_ready();
+    }
+
+    void finish(std::uint32_t node) {
+        times_[node].end_s = sg::Engine::get_clock();
+        finished_.fetch_add(1, std::memory_order_relaxed);
+        for (std::uint32_t k = graph_.first_successor[node]; k < graph_.first_successor[node + 1]; ++k)
+            if (--waits_for_[graph_.successors[k]] == 0) ready_.push_back(graph_.successors[k]);
+    }
+
+    const StepGraph& graph_;
+    const std::vector<TimedCollective>& collectives_;
+    const Fabric& fabric_;
+    NodeTime* times_;
+    std::atomic<std::uint64_t>& finished_;
+    std::vector<std::uint32_t> waits_for_;
+    std::vector<sg::CommPtr> flow_of_;
+    sg::CommPtr last_completed_;
+    std::vector<std::uint32_t> ready_;
+    bool starting_ = false;
+};
+
+}  // namespace
+
+void execute_on_simgrid(const StepGraph& graph, const std::vector<TimedCollective>& collectives,
+                        const LinkRates& rates, NodeTime* times, std::atomic<std::uint64_t>& finished) {
+    std::string name = "zeroplan-sim";
+    char* arguments[] = {name.data(), nullptr};
+    int count = 1;
+    sg::Engine engine(&count, arguments);
+    compat::configure();
+    const Fabric fabric(engine, collectives, rates, graph.node_of_run.size());
+    Executor executor(graph, collectives, fabric, times, finished);
+    executor.run(engine);
+    if (finished != graph.nodes.size())
+        throw Error(ErrorCode::run_failed, fmt::format("the simulation stopped after {} of {} operations",
+                                                       finished.load(), graph.nodes.size()));
+}
+
+}  // namespace zeroplan::sim

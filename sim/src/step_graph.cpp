@@ -1,0 +1,96 @@
+#include "step_graph.hpp"
+
+#include <array>
+
+namespace zeroplan::sim {
+namespace {
+
+class GraphBuilder {
+public:
+    StepGraph build(const std::vector<TimedProgram>& programs) {
+        for (const TimedProgram& program : programs) add_program(program, programs.front());
+        link_successors();
+        return std::move(graph_);
+    }
+
+private:
+    void add_program(const TimedProgram& program, const TimedProgram& first) {
+        collectives_seen_.fill(0);
+        graph_.node_of_run.emplace_back();
+        std::array<std::uint32_t, lane_count> last{no_node, no_node, no_node, no_node};
+        for (const TimedSection& section : program.sections)
+            for (std::uint64_t i = 0; i < section.repeat; ++i) add_iteration(section, program, first, last);
+        for (std::size_t lane = 0; lane < lane_count; ++lane)
+            if (collectives_seen_[lane] != shared_[lane].size()) refuse();
+    }
+
+    void add_iteration(const TimedSection& section, const TimedProgram& program, const TimedProgram& first,
+                       std::array<std::uint32_t, lane_count>& last) {
+        std::vector<std::uint32_t>& runs = graph_.node_of_run.back();
+        const std::size_t base = runs.size();
+        const std::uint32_t host_before = last[host_lane];
+        for (const TimedNode& node : section.nodes) {
+            const std::uint32_t id = add_node(node, program, first);
+            add_edge(last[node.lane], id);
+            for (const std::uint32_t wait : node.after)
+                if (wait != no_node) add_edge(wait == host_at_start ? host_before : runs[base + wait], id);
+            last[node.lane] = id;
+            runs.push_back(id);
+        }
+    }
+
+    /// Collectives of later programs are those of the first one, in order on each stream.
+    std::uint32_t add_node(const TimedNode& node, const TimedProgram& program, const TimedProgram& first) {
+        const auto id = static_cast<std::uint32_t>(graph_.nodes.size());
+        if (node.collective == no_collective) {
+            graph_.nodes.push_back({node.seconds, no_collective, 0});
+            return id;
+        }
+        std::vector<std::uint32_t>& shared = shared_[node.lane];
+        const std::size_t number = collectives_seen_[node.lane]++;
+        if (graph_.node_of_run.size() == 1) {
+            graph_.nodes.push_back({0, node.collective, 0});
+            shared.push_back(id);
+            return id;
+        }
+        if (number >= shared.size() || first.collectives[graph_.nodes[shared[number]].collective] !=
+                                           program.collectives[node.collective])
+            refuse();
+        return shared[number];
+    }
+
+    [[noreturn]] static void refuse() {
+        throw Error(ErrorCode::not_supported, "the rank groups' programs issue different collectives",
+                    "simulate a plan whose ranks all take part in the same collectives");
+    }
+
+    void add_edge(std::uint32_t from, std::uint32_t to) {
+        if (from == no_node || from == to) return;
+        edges_.emplace_back(from, to);
+        ++graph_.nodes[to].waits_for;
+    }
+
+    void link_successors() {
+        graph_.first_successor.assign(graph_.nodes.size() + 1, 0);
+        for (const auto& [from, to] : edges_) ++graph_.first_successor[from + 1];
+        for (std::size_t i = 1; i < graph_.first_successor.size(); ++i)
+            graph_.first_successor[i] += graph_.first_successor[i - 1];
+        graph_.successors.resize(edges_.size());
+        std::vector<std::uint32_t> next = graph_.first_successor;
+        for (const auto& [from, to] : edges_) graph_.successors[next[from]++] = to;
+    }
+
+    StepGraph graph_;
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> edges_;
+    std::array<std::vector<std::uint32_t>, lane_count>
+        shared_;  ///< collectives of the first program, by lane
+    std::array<std::size_t, lane_count> collectives_seen_{};
+};
+
+}  // namespace
+
+StepGraph build_step_graph(const std::vector<TimedProgram>& programs) {
+    return GraphBuilder().build(programs);
+}
+
+}  // namespace zeroplan::sim

@@ -1,0 +1,274 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "core/cost/tiny_plan.hpp"
+#include "zeroplan/collective_cost.hpp"
+#include "zeroplan/cost_model.hpp"
+#include "zeroplan/step_timeline.hpp"
+#include "zeroplan/timed_program.hpp"
+
+namespace zeroplan {
+namespace {
+
+using test::all_gather;
+using test::host;
+using test::on;
+using test::reduce_scatter;
+
+const std::vector<Buffer> buffers{
+    {.role = BufferRole::parameters, .dtype = DType::bf16, .elements = 64'000'000},
+    {.role = BufferRole::gathered_parameters, .dtype = DType::bf16, .elements = 1000}};
+
+/// An operation of the compute stream that takes time in proportion to `elements`.
+OptimizerStep work(std::uint64_t elements) {
+    return {.parameters = {0}, .elements = elements};
+}
+
+Plan plan_of(std::vector<Operation> operations, std::uint64_t repeat = 1) {
+    return test::test_plan(test::test_cluster(2), {{"step", repeat, std::move(operations)}}, buffers);
+}
+
+double work_s(const Plan& plan, std::uint64_t elements) {
+    return CostModel(plan.scenario.model, plan.scenario.training, plan.scenario.cluster, plan.layout,
+                     plan.programs[0])
+        .cost(work(elements))
+        .seconds;
+}
+double collective_s(const Plan& plan, const Collective& c) {
+    const ClusterSpec& cluster = plan.scenario.cluster;
+    return collective_cost(c.kind, Bytes{2 * c.elements},
+                           group_placement(c.group, plan.layout.shard_group, cluster), cluster)
+        .seconds();
+}
+
+TEST(ClosedFormTimes, AStreamRunsOneNodeAfterTheOther) {
+    TimedProgram program;
+    program.sections = {
+        {1, {{.lane = 0, .seconds = 1}, {.lane = 0, .seconds = 2}, {.lane = 1, .seconds = 5}}, {}}};
+    EXPECT_EQ(closed_form_times(program), (NodeTimes{{0, 1}, {1, 3}, {0, 5}}));
+}
+
+TEST(ClosedFormTimes, ANodeWaitsForOtherLanes) {
+    TimedProgram program;
+    program.sections = {
+        {1,
+         {{.lane = 1, .seconds = 4}, {.lane = 0, .seconds = 1, .after = {no_node, 0, no_node, no_node}}},
+         {}}};
+    EXPECT_EQ(closed_form_times(program), (NodeTimes{{0, 4}, {4, 5}}));
+}
+
+TEST(ClosedFormTimes, StreamsRunOnWhileAnotherSectionBegins) {
+    // Repeated: lane 0 takes 1, lane 1 takes 3 and waits for nothing; the host never blocks.
+    TimedProgram program;
+    program.sections = {{2, {{.lane = 0, .seconds = 1}, {.lane = 1, .seconds = 3}}, {}}};
+    EXPECT_EQ(closed_form_times(program), (NodeTimes{{0, 1}, {0, 3}, {1, 2}, {3, 6}}));
+}
+
+TEST(ClosedFormTimes, AHostThatWaitedHoldsBackTheNextIteration) {
+    TimedProgram program;
+    program.sections = {{2,
+                         {{.lane = 0, .seconds = 1, .after = {no_node, no_node, no_node, host_at_start}},
+                          {.lane = 1, .seconds = 3, .after = {no_node, no_node, no_node, host_at_start}},
+                          {.lane = host_lane, .after = {no_node, 1, no_node, no_node}}},
+                         {}}};
+    EXPECT_EQ(closed_form_times(program), (NodeTimes{{0, 1}, {0, 3}, {3, 3}, {3, 4}, {3, 6}, {6, 6}}));
+}
+
+TEST(TimeProgram, OperationsThatFollowEachOtherAreOneNode) {
+    const Plan plan =
+        plan_of({on(Stream::compute, work(1000)), on(Stream::compute, work(2000)),
+                 on(Stream::reduce, reduce_scatter(1'000'000), {1}), on(Stream::compute, work(500))});
+    const TimedProgram program = time_program(plan, 0);
+    ASSERT_EQ(program.sections[0].nodes.size(), 3U);  // the second piece of work is waited for
+    EXPECT_EQ(program.sections[0].items.size(), 4U);
+    EXPECT_DOUBLE_EQ(program.sections[0].nodes[0].seconds, work_s(plan, 1000) + work_s(plan, 2000));
+    EXPECT_DOUBLE_EQ(program.sections[0].items[1].begin_s, work_s(plan, 1000));
+}
+
+TEST(TimeProgram, EqualCollectivesAreCostedOnce) {
+    const Plan plan =
+        plan_of({on(Stream::gather, all_gather(1'000'000)), on(Stream::gather, all_gather(1'000'000)),
+                 on(Stream::gather, all_gather(2'000'000))});
+    EXPECT_EQ(time_program(plan, 0).collectives.size(), 2U);
+}
+
+TEST(TimeProgram, FreesThatWaitForNothingNewVanish) {
+    const Plan plan =
+        plan_of({host(Allocate{1}), on(Stream::gather, all_gather(1'000'000)),
+                 on(Stream::compute, work(1000), {1}), host(Free{1}, {2}), host(Wait{}, {1, 2})});
+    EXPECT_EQ(time_program(plan, 0).sections[0].nodes.size(), 3U);  // gather, work, the Free
+}
+
+TEST(ClosedForm, ComputeWaitsForItsGather) {
+    const Plan plan =
+        plan_of({on(Stream::gather, all_gather(64'000'000)), on(Stream::compute, work(1000), {0})});
+    const double gather = collective_s(plan, all_gather(64'000'000)), compute = work_s(plan, 1000);
+    const StepTimeline step = closed_form_step(plan);
+    EXPECT_DOUBLE_EQ(step.step_time_s, gather + compute);
+    EXPECT_NEAR(step.compute_s, compute, 1e-15);
+    EXPECT_DOUBLE_EQ(step.communication_s, gather);
+    EXPECT_DOUBLE_EQ(step.exposed_communication_s, gather);
+    EXPECT_DOUBLE_EQ(step.bubble_s, 0);
+    EXPECT_EQ(step.fidelity, "closed form");
+    EXPECT_LT(step.low_s, step.step_time_s);
+    EXPECT_GT(step.high_s, step.step_time_s);
+}
+
+TEST(ClosedForm, PrefetchHidesTheShorterOfGatherAndCompute) {
+    // gather 0; gather 1 runs while 0 computes.
+    const Plan plan =
+        plan_of({on(Stream::gather, all_gather(64'000'000)), on(Stream::gather, all_gather(64'000'000)),
+                 on(Stream::compute, work(10'000'000'000), {0}), on(Stream::compute, work(1000), {1})});
+    const double gather = collective_s(plan, all_gather(64'000'000));
+    const double first = work_s(plan, 10'000'000'000), second = work_s(plan, 1000);
+    ASSERT_GT(first, gather);
+    const StepTimeline step = closed_form_step(plan);
+    EXPECT_DOUBLE_EQ(step.step_time_s, gather + first + second);
+    EXPECT_DOUBLE_EQ(step.communication_s, 2 * gather);
+    EXPECT_NEAR(step.exposed_communication_s, gather, 1e-15);
+}
+
+TEST(ClosedForm, AFreeThatWaitsHoldsBackTheNextGather) {
+    // gather 0, compute 0, the host frees 0 and only then issues gather 1.
+    const Plan plan =
+        plan_of({on(Stream::gather, all_gather(64'000'000)), on(Stream::compute, work(50'000'000), {0}),
+                 host(Free{1}, {1}), on(Stream::gather, all_gather(64'000'000)),
+                 on(Stream::compute, work(50'000'000), {3})});
+    const double gather = collective_s(plan, all_gather(64'000'000)), compute = work_s(plan, 50'000'000);
+    const StepTimeline step = closed_form_step(plan);
+    EXPECT_DOUBLE_EQ(step.step_time_s, 2 * gather + 2 * compute);
+    EXPECT_DOUBLE_EQ(step.operations[2].start_s, gather + compute);
+}
+
+TEST(ClosedForm, HostWorkIsABubble) {
+    // 1000 bf16 numbers over PCIe, before anything else is issued.
+    const Plan plan = plan_of({host(LoadBatch{1, no_buffer}), on(Stream::compute, work(1000))});
+    const double load = CostModel(plan.scenario.model, plan.scenario.training, plan.scenario.cluster,
+                                  plan.layout, plan.programs[0])
+                            .cost(LoadBatch{1, no_buffer})
+                            .seconds;
+    const StepTimeline step = closed_form_step(plan);
+    EXPECT_GT(load, 0);
+    EXPECT_DOUBLE_EQ(step.step_time_s, load + work_s(plan, 1000));
+    EXPECT_NEAR(step.bubble_s, load, 1e-15);
+}
+
+TEST(ClosedForm, LongRepetitionsContinueInAStraightLine) {
+    const auto operations = [] {
+        return std::vector<Operation>{on(Stream::gather, all_gather(64'000'000)),
+                                      on(Stream::compute, work(50'000'000), {0}), host(Wait{}, {1})};
+    };
+    const StepTimeline once = closed_form_step(plan_of(operations()));
+    const StepTimeline step = closed_form_step(plan_of(operations(), 1'000'000'000));
+    EXPECT_NEAR(step.step_time_s / once.step_time_s, 1e9, 1);
+    EXPECT_NEAR(step.compute_s / once.compute_s, 1e9, 1);
+    EXPECT_NEAR(step.exposed_communication_s / once.exposed_communication_s, 1e9, 1);
+    EXPECT_EQ(step.operations.size(), 2 * repeat_limit);
+    EXPECT_EQ(step.operations.back().iteration, 999'999'999U);
+    EXPECT_DOUBLE_EQ(step.operations.back().end_s, step.step_time_s);
+}
+
+TEST(Throughput, CountsForwardThreeTimes) {
+    Plan plan = plan_of({on(Stream::compute, work(1000))});
+    plan.scenario.training.gradient_accumulation_steps = 4;
+    const Throughput result = throughput(plan, 0.5);
+    // 4 micro-batches of 1000 tokens in 0.5 s; 2e9 · 3 flops each; peak 1e14.
+    EXPECT_DOUBLE_EQ(result.tokens_per_s_per_gpu, 8000);
+    EXPECT_DOUBLE_EQ(result.model_flop_per_s_per_gpu, 4 * 6e9 / 0.5);
+    EXPECT_DOUBLE_EQ(result.mfu, 4 * 6e9 / 0.5 / 1e14);
+}
+
+// --- Random programs against the rules of step_program.hpp, taken word by word.
+
+struct Spans {
+    std::vector<std::pair<double, double>> operations;  ///< on streams, in issue order
+    double end = 0;
+};
+
+/// Every operation starts when the host has issued it, its stream is free and what it waits for has ended;
+/// Free and Wait block the host.
+Spans execute_literally(const Plan& plan) {
+    Spans spans;
+    std::array<double, stream_count> stream_end{};
+    double host_time = 0;
+    for (const Section& section : plan.programs[0].step) {
+        for (std::uint64_t i = 0; i < section.repeat; ++i) {
+            std::vector<double> end(section.operations.size(), 0);
+            for (OperationId id = 0; id < section.operations.size(); ++id) {
+                const Operation& operation = section.operations[id];
+                double start = host_time;
+                for (const OperationId wait : operation.waits) start = std::max(start, end[wait]);
+                const auto* step = std::get_if<OptimizerStep>(&operation.body);
+                const auto* collective = std::get_if<Collective>(&operation.body);
+                if (step == nullptr && collective == nullptr) {
+                    end[id] = start;
+                    if (!std::holds_alternative<Allocate>(operation.body)) host_time = start;
+                    continue;
+                }
+                double& stream = stream_end[static_cast<std::size_t>(operation.stream)];
+                start = std::max(start, stream);
+                stream = end[id] = start + (step != nullptr ? work_s(plan, step->elements)
+                                                            : collective_s(plan, *collective));
+                spans.operations.emplace_back(start, end[id]);
+                spans.end = std::max(spans.end, end[id]);
+            }
+        }
+    }
+    return spans;
+}
+
+std::vector<Operation> random_operations(std::mt19937& random) {
+    const auto upto = [&random](std::uint32_t n) {
+        return std::uniform_int_distribution<std::uint32_t>(0, n)(random);
+    };
+    std::vector<Operation> operations;
+    for (OperationId id = 0; id < 40; ++id) {
+        std::vector<OperationId> waits;
+        for (std::uint32_t w = upto(3); id > 0 && w > 1; --w) waits.push_back(upto(id - 1));
+        switch (upto(7)) {
+            case 0:
+                operations.push_back(host(Free{1}, waits));
+                break;
+            case 1:
+                operations.push_back(host(Wait{}, waits));
+                break;
+            case 2:
+                operations.push_back(host(Allocate{1}));
+                break;
+            case 3:
+                operations.push_back(on(Stream::gather, all_gather(1'000'000 * (1 + upto(50))), waits));
+                break;
+            case 4:
+                operations.push_back(on(Stream::reduce, reduce_scatter(1'000'000 * (1 + upto(50))), waits));
+                break;
+            default:
+                operations.push_back(on(Stream::compute, work(1'000'000 * upto(90)),
+                                        upto(1) == 0 ? waits : std::vector<OperationId>{}));
+        }
+    }
+    return operations;
+}
+
+TEST(ClosedForm, FollowsTheRulesLiterallyOnRandomPrograms) {
+    for (std::uint32_t seed = 0; seed < 200; ++seed) {
+        std::mt19937 random(seed);
+        const std::vector<Section> sections{{"a", 1 + seed % 3, random_operations(random)},
+                                            {"b", 1, random_operations(random)}};
+        const Plan plan = test::test_plan(test::test_cluster(2), sections, buffers);
+        const Spans expected = execute_literally(plan);
+        const StepTimeline step = closed_form_step(plan);
+        ASSERT_EQ(step.operations.size(), expected.operations.size());
+        for (std::size_t i = 0; i < expected.operations.size(); ++i) {
+            ASSERT_NEAR(step.operations[i].start_s, expected.operations[i].first, 1e-12)
+                << "seed " << seed << " #" << i;
+            ASSERT_NEAR(step.operations[i].end_s, expected.operations[i].second, 1e-12)
+                << "seed " << seed << " #" << i;
+        }
+        ASSERT_NEAR(step.step_time_s, expected.end, 1e-12);
+    }
+}
+
+}  // namespace
+}  // namespace zeroplan

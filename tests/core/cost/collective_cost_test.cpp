@@ -1,0 +1,169 @@
+#include "zeroplan/collective_cost.hpp"
+
+#include <gtest/gtest.h>
+
+#include "core/cost/tiny_plan.hpp"
+
+namespace zeroplan {
+namespace {
+
+using test::test_cluster;
+
+GroupPlacement world_of(const ClusterSpec& cluster) {
+    return group_placement(GroupKind::world, cluster.gpus_used, cluster);
+}
+
+ClusterSpec dgx_a100(std::uint64_t nodes) {
+    ClusterSpec cluster = test_cluster(nodes);
+    cluster.gpu.compute_capability = 80;
+    cluster.gpu.link = "nvlink3";
+    cluster.gpu.link_bytes_per_s = 300e9;
+    cluster.inter_node.bytes_per_s_per_gpu = 25e9;
+    return cluster;
+}
+
+TEST(GroupPlacement, WorldFillsNodes) {
+    EXPECT_EQ(world_of(test_cluster(1)), (GroupPlacement{8, 1, 8, 8}));
+    EXPECT_EQ(world_of(test_cluster(128)), (GroupPlacement{1024, 128, 8, 8}));
+}
+
+TEST(GroupPlacement, PartOfANode) {
+    ClusterSpec cluster = test_cluster(1);
+    cluster.gpus_used = 4;
+    EXPECT_EQ(world_of(cluster), (GroupPlacement{4, 1, 4, 4}));
+}
+
+TEST(GroupPlacement, ReplicasOfNodeSizedShardGroupsHaveOneRankANode) {
+    EXPECT_EQ(group_placement(GroupKind::shard_group, 8, test_cluster(4)), (GroupPlacement{8, 1, 8, 8}));
+    EXPECT_EQ(group_placement(GroupKind::replica_group, 8, test_cluster(4)), (GroupPlacement{4, 4, 1, 1}));
+}
+
+TEST(GroupPlacement, ReplicasOfHalfNodeShardGroupsHaveTwoRanksANode) {
+    EXPECT_EQ(group_placement(GroupKind::shard_group, 4, test_cluster(4)), (GroupPlacement{4, 1, 4, 4}));
+    EXPECT_EQ(group_placement(GroupKind::replica_group, 4, test_cluster(4)), (GroupPlacement{8, 4, 2, 2}));
+}
+
+TEST(GroupPlacement, TakesTheGroupSpreadWorst) {
+    // Shard groups of 6 on nodes of 8: ranks 6..11 lie 2 + 4 on two nodes, 0..5 on one.
+    EXPECT_EQ(group_placement(GroupKind::shard_group, 6, test_cluster(3)), (GroupPlacement{6, 2, 4, 2}));
+}
+
+// NCCL's latencies for 1024 H100 on 128 nodes (2.30.7; hand: base + 896 local steps + 127 network steps).
+TEST(CollectiveCost, RingLatencyOn1024Ranks) {
+    const ClusterSpec cluster = test_cluster(128);
+    const CollectiveCost tiny =
+        collective_cost(CollectiveKind::all_gather, Bytes{1024}, world_of(cluster), cluster);
+    EXPECT_EQ(tiny.protocol, CollectiveProtocol::ll);
+    EXPECT_NEAR(tiny.latency_s, (6.6 + 896 * 1.0 + 127 * 2.7) * 1e-6, 1e-12);  // 1.2 ms
+
+    // 100 MB: 2.56 ms of which 0.34 ms is bandwidth: LL128, 8 channels of 36.7 GB/s.
+    const CollectiveCost middle =
+        collective_cost(CollectiveKind::all_gather, Bytes{100'000'000}, world_of(cluster), cluster);
+    EXPECT_EQ(middle.protocol, CollectiveProtocol::ll128);
+    EXPECT_NEAR(middle.latency_s, (14.0 + 896 * 1.9 + 127 * 4.0) * 1e-6, 1e-12);
+    EXPECT_NEAR(middle.transfer_s, 1e8 * 1023 / 1024 / (8 * 36.7e9), 1e-9);
+    EXPECT_NEAR(middle.seconds(), 2.56e-3, 0.01e-3);
+
+    const CollectiveCost large =
+        collective_cost(CollectiveKind::all_gather, Bytes{10'000'000'000}, world_of(cluster), cluster);
+    EXPECT_EQ(large.protocol, CollectiveProtocol::simple);
+    EXPECT_NEAR(large.latency_s, (8.4 + 896 * 3.4 + 127 * 14.0) * 1e-6, 1e-12);  // 4.8 ms
+    EXPECT_NEAR(large.transfer_s, 1e10 * 1023 / 1024 / (8 * 48e9), 1e-9);
+}
+
+TEST(CollectiveCost, OneNodeRingIsAsFastAsNvlinkLadder) {
+    // 450 GB/s · 0.824 = 370.8 GB/s; six channels of 60 GB/s fit: 360 GB/s (measured on H200: 361.4).
+    const ClusterSpec cluster = test_cluster(1);
+    const CollectiveCost cost =
+        collective_cost(CollectiveKind::all_gather, Bytes{16'000'000'000}, world_of(cluster), cluster);
+    EXPECT_EQ(cost.algorithm, CollectiveAlgorithm::ring);
+    EXPECT_NEAR(cost.transfer_s, 16e9 * 7 / 8 / 360e9, 1e-9);
+    EXPECT_NEAR(cost.latency_s, (8.4 + 7 * 3.4) * 1e-6, 1e-12);
+}
+
+TEST(CollectiveCost, OneNodeAllReduceTakesNvlsOnHopper) {
+    // 8 channels of 40 GB/s · 0.85 · 7/8 · 2 = 476 GB/s bus bandwidth (measured on H200: 480).
+    const ClusterSpec cluster = test_cluster(1);
+    const CollectiveCost cost =
+        collective_cost(CollectiveKind::all_reduce, Bytes{16'000'000'000}, world_of(cluster), cluster);
+    EXPECT_EQ(cost.algorithm, CollectiveAlgorithm::nvls);
+    EXPECT_NEAR(cost.transfer_s, 16e9 * 14 / 8 / 476e9, 1e-9);
+}
+
+TEST(CollectiveCost, OneNodeAllReduceOnA100) {
+    // 12 of 15 NVLinks' worth: 240 GB/s (measured: 231 to 232.5 GB/s).
+    const ClusterSpec cluster = dgx_a100(1);
+    const CollectiveCost cost =
+        collective_cost(CollectiveKind::all_reduce, Bytes{4'294'967'296}, world_of(cluster), cluster);
+    EXPECT_EQ(cost.algorithm, CollectiveAlgorithm::ring);
+    EXPECT_NEAR(cost.bytes / cost.seconds() * 14 / 8, 240e9, 2e9);
+}
+
+TEST(CollectiveCost, RailsShareTheRingsBytes) {
+    // 2 nodes × 8: a NIC carries 1/8 of what crosses an edge, a GPU's NVLink 7/8.
+    const ClusterSpec cluster = test_cluster(2);
+    const CollectiveCost cost =
+        collective_cost(CollectiveKind::all_gather, Bytes{16'000'000'000}, world_of(cluster), cluster);
+    EXPECT_EQ(cost.nic_weight, 1U);
+    EXPECT_EQ(cost.intra_weight, 7U);
+    EXPECT_NEAR(cost.unit_bytes, 16e9 * 15 / 16 / 8, 1);
+    // NCCL's 48 GB/s a channel bind before the NIC's 50.
+    EXPECT_NEAR(cost.transfer_s, cost.unit_bytes / 48e9, 1e-9);
+}
+
+TEST(CollectiveCost, OneRankANodeUsesNoLocalLink) {
+    const ClusterSpec cluster = test_cluster(4);
+    const GroupPlacement replicas = group_placement(GroupKind::replica_group, 8, cluster);
+    const CollectiveCost cost =
+        collective_cost(CollectiveKind::all_gather, Bytes{4'000'000'000}, replicas, cluster);
+    EXPECT_EQ(cost.intra_weight, 0U);
+    EXPECT_EQ(cost.nic_weight, 1U);
+    EXPECT_NEAR(cost.unit_bytes, 3e9, 1);
+    EXPECT_NEAR(cost.latency_s, (8.4 + 3 * 14.0) * 1e-6, 1e-12);
+}
+
+TEST(CollectiveCost, AllReduceAcrossNodesUsesTrees) {
+    const ClusterSpec cluster = dgx_a100(16);
+    const CollectiveCost cost =
+        collective_cost(CollectiveKind::all_reduce, Bytes{1 << 20}, world_of(cluster), cluster);
+    EXPECT_EQ(cost.algorithm, CollectiveAlgorithm::tree);
+    EXPECT_EQ(cost.protocol, CollectiveProtocol::ll128);
+    EXPECT_NEAR(cost.latency_s, (14.0 + 2 * (7 * 1.25 + 4 * 8.5)) * 1e-6, 1e-12);
+    // Each NIC carries the buffer up and down once for the node, shared by 8 rails.
+    EXPECT_NEAR(cost.nic_weight * cost.unit_bytes, 2.0 * (1 << 20) / 8, 1e-6);
+    EXPECT_NEAR(cost.intra_weight * cost.unit_bytes, 2.0 * (1 << 20) * 7 / 8, 1e-6);
+}
+
+TEST(CollectiveCost, HostRanksCopyThroughSharedMemory) {
+    ClusterSpec cluster = test_cluster(1, 4);
+    cluster.gpu.is_host = true;
+    cluster.gpu.link = "shared_memory";
+    cluster.gpu.link_bytes_per_s = 10e9;
+    cluster.intra_node = IntraNode::shared_memory;
+    const CollectiveCost cost =
+        collective_cost(CollectiveKind::reduce_scatter, Bytes{4'000'000'000}, world_of(cluster), cluster);
+    EXPECT_EQ(cost.algorithm, CollectiveAlgorithm::shared_memory);
+    EXPECT_NEAR(cost.seconds(), 20e-6 + 3e9 / 10e9, 1e-12);
+}
+
+TEST(CollectiveCost, OneRankTakesNoTime) {
+    const ClusterSpec cluster = test_cluster(1, 1);
+    EXPECT_EQ(collective_cost(CollectiveKind::all_gather, Bytes{1000}, world_of(cluster), cluster).seconds(),
+              0);
+}
+
+TEST(CollectiveCost, NamesAMissingNetwork) {
+    ClusterSpec cluster = test_cluster(2);
+    cluster.inter_node = {};
+    try {
+        collective_cost(CollectiveKind::all_gather, Bytes{1000}, world_of(cluster), cluster);
+        FAIL() << "no error";
+    } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::invalid_input);
+        EXPECT_EQ(error.place().pointer, "/cluster/inter_node");
+        EXPECT_NE(error.message().find("2 nodes"), std::string::npos) << error.what();
+    }
+}
+
+}  // namespace
+}  // namespace zeroplan

@@ -1,0 +1,33 @@
+#pragma once
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "zeroplan/build_model.hpp"
+
+namespace zeroplan {
+
+/// One `model_type` and what its configuration class in transformers takes for absent keys; 0 means that
+/// there is no default: the key has to be given, or follows from others (key/value heads = heads, head_dim =
+/// hidden / heads, intermediate = 4 · hidden).
+struct ConfigFamily {
+    std::string_view model_type, architecture;
+    std::uint64_t vocab_size, hidden_size, intermediate_size, num_hidden_layers, num_attention_heads,
+        num_key_value_heads, head_dim, max_position_embeddings;
+    std::string_view mlp, position_embedding, normalization;
+    bool query_key_value_bias, output_bias, mlp_bias;
+    bool reads_attention_bias, reads_mlp_bias;  ///< from keys attention_bias and mlp_bias
+    bool tie_word_embeddings, query_key_norm;
+    bool gpt2_names;  ///< module names and packed q, k, v of GPT-2
+};
+
+/// Families that are built.
+std::span<const ConfigFamily> config_families();
+const ConfigFamily* find_config_family(std::string_view model_type);
+/// The family whose class `architecture` is, "LlamaForCausalLM".
+const ConfigFamily* find_family_of_class(std::string_view architecture);
+
+/// Families that exist, but that this version does not build.
+std::span<const std::string_view> unsupported_model_types();
+
+}  // namespace zeroplan

@@ -1,0 +1,217 @@
+#include "import/safetensors.hpp"
+
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "import/model_reader.hpp"
+
+namespace zeroplan {
+namespace {
+
+using nlohmann::json;
+using testing::AllOf;
+using testing::HasSubstr;
+namespace fs = std::filesystem;
+
+/// A folder that is gone after the test.
+class Safetensors : public testing::Test {
+protected:
+    Safetensors()
+        : folder_(fs::path(testing::TempDir()) /
+                  testing::UnitTest::GetInstance()->current_test_info()->name()) {
+        fs::remove_all(folder_);
+        fs::create_directories(folder_);
+    }
+    ~Safetensors() override { fs::remove_all(folder_); }
+
+    fs::path write(const std::string& name, const std::string& header, std::uint64_t data_bytes) const {
+        const fs::path path = folder_ / name;
+        std::ofstream file(path, std::ios::binary);
+        std::uint64_t length = header.size();
+        for (int i = 0; i < 8; ++i, length >>= 8) file.put(static_cast<char>(length & 0xff));
+        file << header;
+        file.close();
+        fs::resize_file(path, fs::file_size(path) + data_bytes);
+        return path;
+    }
+
+    /// Tensors in bf16, one after the other; a hole in the file stands for the data.
+    fs::path write(const std::string& name,
+                   const std::map<std::string, std::vector<std::uint64_t>>& shapes) const {
+        json header = {{"__metadata__", {{"format", "pt"}}}};
+        std::uint64_t offset = 0;
+        for (const auto& [tensor, shape] : shapes) {
+            std::uint64_t bytes = 2;
+            for (const std::uint64_t size : shape) bytes *= size;
+            header[tensor] = {
+                {"dtype", "BF16"}, {"shape", shape}, {"data_offsets", {offset, offset + bytes}}};
+            offset += bytes;
+        }
+        return write(name, header.dump(), offset);
+    }
+
+    void write_text(const std::string& name, const std::string& text) const {
+        std::ofstream(folder_ / name) << text;
+    }
+
+    ModelSpec read(const std::string& name) const {
+        return read_model({{"file", name}}, folder_.string(), {}, {"s.json", "/model"});
+    }
+
+    Error error_of(const std::string& name) const {
+        try {
+            read(name);
+        } catch (const Error& error) {
+            return error;
+        }
+        ADD_FAILURE() << "accepted: " << name;
+        return Error(ErrorCode::invalid_input, "");
+    }
+
+    fs::path folder_;
+};
+
+std::map<std::string, std::vector<std::uint64_t>> shapes_of(const ModelSpec& model) {
+    std::map<std::string, std::vector<std::uint64_t>> shapes;
+    for (const Parameter& parameter : model.parameters)
+        if (!parameter.shared_with) shapes[parameter.name] = parameter.shape;
+    return shapes;
+}
+
+const json small_llama = {{"model_type", "llama"},  {"hidden_size", 256},          {"intermediate_size", 512},
+                          {"num_hidden_layers", 3}, {"num_attention_heads", 4},    {"num_key_value_heads", 2},
+                          {"vocab_size", 1000},     {"tie_word_embeddings", false}};
+
+TEST_F(Safetensors, InfersLlamaFromNamesAndShapes) {
+    const ModelSpec expected = read_model(small_llama, "", {});
+    write("small.safetensors", shapes_of(expected));
+    const ModelSpec model = read("small.safetensors");
+    EXPECT_EQ(model.parameters, expected.parameters);
+    EXPECT_EQ(model.heads, 4U);
+    EXPECT_EQ(model.kv_heads, 2U);
+    EXPECT_THAT(model.notes, testing::Contains(HasSubstr("64 is assumed")));
+    EXPECT_EQ(model.name, "small");
+}
+
+TEST_F(Safetensors, InfersQwenBiasesNormsAndTiedEmbeddings) {
+    json qwen2 = small_llama, qwen3 = small_llama;
+    qwen2.update({{"model_type", "qwen2"}, {"tie_word_embeddings", true}});
+    qwen3.update({{"model_type", "qwen3"}, {"head_dim", 32}});
+    write("qwen2.safetensors", shapes_of(read_model(qwen2, "", {})));
+    write("qwen3.safetensors", shapes_of(read_model(qwen3, "", {})));
+    EXPECT_EQ(read("qwen2.safetensors").parameters, read_model(qwen2, "", {}).parameters);
+    EXPECT_EQ(read("qwen3.safetensors").parameters, read_model(qwen3, "", {}).parameters);
+    EXPECT_EQ(read("qwen3.safetensors").architecture, "Qwen3ForCausalLM");
+}
+
+TEST_F(Safetensors, InfersGpt2WithoutItsPrefixAndWithItsMasks) {
+    const ModelSpec expected = read_model({{"preset", "gpt2"}, {"n_layer", 2}}, "", {});
+    std::map<std::string, std::vector<std::uint64_t>> shapes;
+    for (const auto& [name, shape] : shapes_of(expected))
+        shapes[name.substr(std::string("transformer.").size())] = shape;
+    shapes["h.0.attn.bias"] = {1, 1, 1024, 1024};
+    write("gpt2.safetensors", shapes);
+    EXPECT_EQ(read("gpt2.safetensors").parameters, expected.parameters);
+    EXPECT_EQ(read("gpt2.safetensors").heads, 12U);
+}
+
+TEST_F(Safetensors, ReadsAnIndexAndItsShards) {
+    const ModelSpec expected = read_model(small_llama, "", {});
+    std::map<std::string, std::vector<std::uint64_t>> halves[2];
+    json weight_map;
+    for (const auto& [name, shape] : shapes_of(expected)) {
+        const bool second = name > "model.layers.1";
+        halves[second ? 1 : 0][name] = shape;
+        weight_map[name] = second ? "model-2.safetensors" : "model-1.safetensors";
+    }
+    write("model-1.safetensors", halves[0]);
+    write_text("model.safetensors.index.json",
+               json{{"metadata", json::object()}, {"weight_map", weight_map}}.dump());
+    const Error missing = error_of("model.safetensors.index.json");
+    EXPECT_EQ(missing.code(), ErrorCode::not_found);
+    EXPECT_THAT(missing.message(), HasSubstr("model-2.safetensors"));
+    write("model-2.safetensors", halves[1]);
+    EXPECT_EQ(read("model.safetensors.index.json").parameters, expected.parameters);
+    EXPECT_EQ(read(".").parameters, expected.parameters);
+    halves[1].erase("model.norm.weight");
+    write("model-2.safetensors", halves[1]);
+    EXPECT_THAT(error_of(".").message(), HasSubstr("model.norm.weight"));
+}
+
+TEST_F(Safetensors, ChecksShapesAgainstTheConfigBesideThem) {
+    const ModelSpec expected = read_model(small_llama, "", {});
+    write("model.safetensors", shapes_of(expected));
+    write_text("config.json", small_llama.dump());
+    EXPECT_EQ(read(".").parameters, expected.parameters);
+    EXPECT_TRUE(read(".").notes.empty());
+    json other = small_llama;
+    other["intermediate_size"] = 1024;
+    write_text("config.json", other.dump());
+    const Error mismatch = error_of(".");
+    EXPECT_THAT(mismatch.message(), AllOf(HasSubstr("model.layers.0.mlp.gate_proj.weight"),
+                                          HasSubstr("[512, 256]"), HasSubstr("[1024, 256]")));
+    other = small_llama;
+    other["num_hidden_layers"] = 4;
+    write_text("config.json", other.dump());
+    EXPECT_THAT(error_of(".").message(), HasSubstr("is missing"));
+    other["num_hidden_layers"] = 2;
+    write_text("config.json", other.dump());
+    EXPECT_THAT(error_of(".").message(), HasSubstr("model.layers.2."));
+}
+
+TEST_F(Safetensors, RefusesNamesOfOtherFamilies) {
+    write("t5.safetensors", {{"shared.weight", {32128, 512}}});
+    const Error error = error_of("t5.safetensors");
+    EXPECT_EQ(error.code(), ErrorCode::not_supported);
+    EXPECT_THAT(error.message(), HasSubstr("shared.weight"));
+    EXPECT_THAT(error.hint(), HasSubstr("config.json"));
+    error_of(".");
+}
+
+TEST_F(Safetensors, TakesAHeaderWithoutData) {
+    const auto path =
+        write("extract.safetensors", R"({"a": {"dtype": "F32", "shape": [4], "data_offsets": [0, 16]}})", 0);
+    EXPECT_EQ(read_safetensors(path).notes.size(), 1U);
+}
+
+TEST_F(Safetensors, RefusesBrokenFiles) {
+    const auto message = [this](const std::string& header, std::uint64_t data) {
+        write("broken.safetensors", header, data);
+        return error_of("broken.safetensors").message();
+    };
+    const std::string a = R"({"a": {"dtype": "F32", "shape": [4], "data_offsets": [0, 16]}})";
+    EXPECT_THAT(message(a, 8), AllOf(HasSubstr("16"), HasSubstr("8 bytes")));
+    EXPECT_THAT(message(R"({"a": {"dtype": "F32", "shape": [4], "data_offsets": [0, 8]}})", 8),
+                HasSubstr("needs 16"));
+    EXPECT_THAT(message(R"({"a": {"dtype": "F32", "shape": [4], "data_offsets": [16, 0]}})", 16),
+                HasSubstr("begin"));
+    EXPECT_THAT(message(R"({"a": {"dtype": "F33", "shape": [4], "data_offsets": [0, 16]}})", 16),
+                HasSubstr("F33"));
+    EXPECT_THAT(message(R"({"a": {"dtype": "F32", "data_offsets": [0, 16]}})", 16), HasSubstr("shape"));
+    EXPECT_THAT(message(R"({"a": {"dtype": "F32", "shape": [-4], "data_offsets": [0, 16]}})", 16),
+                HasSubstr("-4"));
+    EXPECT_THAT(message(R"({"a": {"dtype": "F32", "shape": [4], "data_offsets": [0, 16]},
+                           "b": {"dtype": "F32", "shape": [4], "data_offsets": [8, 24]}})",
+                        24),
+                HasSubstr("overlap"));
+    EXPECT_THAT(message(R"({"a": {"dtype": "F32", "shape": [9007199254740992, 9007199254740992],
+                           "data_offsets": [0, 16]}})",
+                        16),
+                HasSubstr("2^64"));
+    EXPECT_THAT(message("{\"a\":", 0), HasSubstr("too early"));
+    EXPECT_THAT(message("[]", 0), HasSubstr("object"));
+
+    write_text("short.safetensors", "1234");
+    EXPECT_THAT(error_of("short.safetensors").message(), HasSubstr("4 bytes"));
+    write_text("text.safetensors", "this is a text file and no tensors");
+    EXPECT_THAT(error_of("text.safetensors").message(), HasSubstr("header of"));
+    write("long.safetensors", a, 16);
+    fs::resize_file(folder_ / "long.safetensors", 20);
+    EXPECT_THAT(error_of("long.safetensors").message(), HasSubstr("only 12 bytes follow"));
+}
+
+}  // namespace
+}  // namespace zeroplan

@@ -147,6 +147,8 @@ struct ModelSpec {
     std::uint64_t vocabulary = 0;
     std::uint64_t hidden_size = 0, layers = 0, heads = 0, kv_heads = 0;  ///< 0 where it has no meaning
     std::uint64_t max_sequence_length = 1;
+    std::optional<DecoderConfig>
+        decoder{};  ///< of decoders: lets an engine build one rank's part of the model
     std::vector<std::string>
         notes;  ///< what was assumed while reading it; each becomes a warning of the plan
 

@@ -1,0 +1,64 @@
+#include "checkpoint.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+
+#include "zeroplan/error.hpp"
+
+namespace zeroplan::runner {
+namespace {
+
+constexpr std::size_t buffer_limit = 1 << 20;
+
+}  // namespace
+
+CheckpointWriter::CheckpointWriter(const std::string& directory, const ModelSpec& model)
+    : directory_(directory), path_(directory + "/model.safetensors"), partial_(path_ + ".partial") {
+    std::error_code error;
+    std::filesystem::create_directories(directory_, error);
+    if (error)
+        throw Error(ErrorCode::io, fmt::format("can't make the checkpoint's directory: {}", error.message()),
+                    "give /run/checkpoint a directory that can be written", {directory_, ""});
+    file_ = FileDescriptor(open(partial_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+    if (!file_) fail("open");
+    buffered_ = safetensors_header(model);
+}
+
+CheckpointWriter::~CheckpointWriter() {
+    if (!committed_) unlink(partial_.c_str());
+}
+
+void CheckpointWriter::write(const float* values, std::size_t n) {
+    buffered_.append(reinterpret_cast<const char*>(values), n * sizeof(float));
+    if (buffered_.size() >= buffer_limit) flush();
+}
+
+void CheckpointWriter::flush() {
+    for (std::size_t done = 0; done < buffered_.size();) {
+        const ssize_t n = ::write(file_.get(), buffered_.data() + done, buffered_.size() - done);
+        if (n < 0 && errno != EINTR) fail("write");
+        if (n > 0) done += static_cast<std::size_t>(n);
+    }
+    buffered_.clear();
+}
+
+void CheckpointWriter::commit() {
+    flush();
+    if (fsync(file_.get()) != 0) fail("sync");
+    if (std::rename(partial_.c_str(), path_.c_str()) != 0) fail("rename");
+    committed_ = true;
+    const FileDescriptor directory(open(directory_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!directory || fsync(directory.get()) != 0) fail("sync the directory of");
+}
+
+void CheckpointWriter::fail(const std::string& what) const {
+    throw Error(ErrorCode::io, fmt::format("can't {} the checkpoint: {}", what, std::strerror(errno)),
+                "is the disk full, or the directory not writable?", {partial_, ""});
+}
+
+}  // namespace zeroplan::runner

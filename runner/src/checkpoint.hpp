@@ -1,0 +1,38 @@
+#pragma once
+#include <cstddef>
+#include <string>
+
+#include "file_descriptor.hpp"
+#include "zeroplan/model_spec.hpp"
+
+namespace zeroplan::runner {
+
+/// Writes <directory>/model.safetensors: all parameters as fp32 in registration order, tied ones once. The
+/// file appears under its name when it is whole and on the disk; until then it is
+/// <directory>/model.safetensors.partial.
+class CheckpointWriter {
+public:
+    /// Makes the directory if it isn't there. Throws Error{io} naming it.
+    CheckpointWriter(const std::string& directory, const ModelSpec& model);
+    CheckpointWriter(const CheckpointWriter&) = delete;
+    CheckpointWriter& operator=(const CheckpointWriter&) = delete;
+    /// Removes what commit() hasn't made whole.
+    ~CheckpointWriter();
+
+    void write(const float* values, std::size_t n);
+    void commit();
+
+private:
+    void flush();
+    [[noreturn]] void fail(const std::string& what) const;
+
+    std::string directory_, path_, partial_;
+    FileDescriptor file_;
+    std::string buffered_;
+    bool committed_ = false;
+};
+
+/// The header of such a file, its length included: https://github.com/huggingface/safetensors#format.
+std::string safetensors_header(const ModelSpec& model);
+
+}  // namespace zeroplan::runner

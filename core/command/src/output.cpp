@@ -10,7 +10,7 @@
 #include <cstring>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
 
 namespace zeroplan::command {
 namespace {

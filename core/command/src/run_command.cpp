@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
 
 #include "nearest.hpp"
 #include "zeroplan/command/output.hpp"

@@ -1,0 +1,162 @@
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+
+#include <fmt/format.h>
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+
+#include "scenario_of_run.hpp"
+#include "zeroplan/command/output.hpp"
+#include "zeroplan/command/run_command.hpp"
+#include "zeroplan/runner/host_run.hpp"
+#include "zeroplan/runner/launcher.hpp"
+#include "zeroplan/runner/rank_environment.hpp"
+
+namespace zeroplan::tool {
+namespace {
+
+struct RunFlags {
+    command::ScenarioFlags scenario;
+    command::OutputFlags output;
+    std::optional<int> ranks;
+    std::string backend = "host";
+    std::string trace;
+};
+
+/// The losses as they come, on one line that is written over; on a terminal only.
+class LossLine {
+public:
+    explicit LossLine(bool wanted) : shown_(wanted && isatty(STDERR_FILENO) == 1) {}
+    ~LossLine() { clear(); }
+    LossLine(const LossLine&) = delete;
+    LossLine& operator=(const LossLine&) = delete;
+
+    void show(const runner::StepProgress& progress) {
+        const auto now = std::chrono::steady_clock::now();
+        const bool is_soon = now - last_ < std::chrono::milliseconds(50) && progress.step != progress.steps;
+        if (!shown_ || is_soon) return;
+        last_ = now;
+        fmt::print(stderr, "\r\033[Kstep {} of {}  loss {:.6g}", progress.step, progress.steps,
+                   progress.loss);
+        std::fflush(stderr);
+    }
+    void clear() {
+        if (shown_) fmt::print(stderr, "\r\033[K");
+        shown_ = false;
+    }
+
+private:
+    bool shown_;
+    std::chrono::steady_clock::time_point last_;
+};
+
+void check_backend(const std::string& backend) {
+    if (backend == "host") return;
+    const ErrorPlace place{"command line", "--backend"};
+    if (backend == "cuda")
+        throw Error(ErrorCode::not_supported, "the CUDA back end is not part of this version",
+                    "use --backend host: processes of this machine", place);
+    throw Error(ErrorCode::invalid_input, fmt::format("there is no back end '{}'", backend),
+                "use --backend host", place);
+}
+
+/// Before the run rather than after it.
+void check_trace_file(const std::string& path) {
+    if (path.empty()) return;
+    const std::filesystem::path folder = std::filesystem::absolute(path).parent_path();
+    if (access(folder.c_str(), W_OK) != 0)
+        throw Error(ErrorCode::io, fmt::format("{} is not a directory that can be written", folder.string()),
+                    "", {"command line", "--trace"});
+}
+
+bool agrees(const Plan& plan, const RunReport& report) {
+    for (const Agreement& row : agreement(plan, report))
+        if (row.planned != row.measured) return false;
+    return true;
+}
+
+void show(const RunFlags& flags, const Plan& plan, const runner::HostRun& run) {
+    if (!flags.trace.empty()) write_text_file(flags.trace, run.trace);
+    if (flags.output.json)
+        command::print(run_json(plan, run.report));
+    else if (!flags.output.quiet)
+        command::print(run_text(plan, run.report, command::terminal_style()));
+}
+
+/// One rank, started by this program or by another launcher.
+int run_rank(const RunFlags& flags, const Plan& plan, const runner::RankEnvironment& environment) {
+    std::optional<runner::TcpStoreServer> server;
+    if (environment.hosts_store) server.emplace(environment.store);
+    const runner::WorldTimeouts timeouts;
+    runner::TcpStore store(environment.store, timeouts.rendezvous);
+    runner::HostWorld world(store, environment.rank, environment.world_size, timeouts);
+
+    const bool speaks = environment.rank == 0 && !flags.output.quiet;
+    LossLine losses(speaks && !flags.output.json);
+    runner::HostRunOptions options;
+    options.on_step = [&](const runner::StepProgress& progress) { losses.show(progress); };
+    options.on_warning = [&](const std::string& message) {
+        if (speaks) command::print_warning(message);
+    };
+    options.trace = !flags.trace.empty();
+    const runner::HostRun run = run_on_host(plan, world, options);
+    losses.clear();
+    if (environment.rank == 0) show(flags, plan, run);
+    return agrees(plan, run.report) ? 0 : 1;
+}
+
+int start_ranks(const RunFlags& flags, const Plan& plan, int ranks, const std::vector<std::string>& command) {
+    check_trace_file(flags.trace);
+    check_memory(plan);
+    if (!flags.scenario.save_scenario.empty())
+        write_text_file(flags.scenario.save_scenario, scenario_json(plan.scenario));
+    return runner::launch(ranks, command);
+}
+
+int run(const RunFlags& flags, const std::vector<std::string>& command) {
+    check_backend(flags.backend);
+    const auto environment = runner::rank_environment(runner::process_environment());
+    try {
+        const auto launched = environment ? std::optional(environment->world_size) : std::nullopt;
+        const int ranks = ranks_of_run(flags.ranks, flags.scenario, launched);
+        const Scenario scenario = scenario_of_run(flags.scenario, ranks);
+        runner::check_host_run(scenario);
+        const Plan plan = make_plan(scenario);
+        return environment ? run_rank(flags, plan, *environment) : start_ranks(flags, plan, ranks, command);
+    } catch (const Error& error) {
+        if (!environment || !runner::report_to_launcher(error)) throw;
+        return error.exit_status();
+    }
+}
+
+constexpr const char* footer =
+    "Exit status: 0 planned and measured memory agree, 1 they don't, 2 the input is wrong, 3 the run "
+    "failed.\n\n"
+    "Example: train the tutorial model under ZeRO 3 on four processes of this machine\n"
+    "  zeroplan run --model tutorial-mlp --zero 3 --ranks 4\n"
+    "The same under torchrun:\n"
+    "  torchrun --nproc-per-node 4 --no-python zeroplan-run --model tutorial-mlp --zero 3";
+
+}  // namespace
+}  // namespace zeroplan::tool
+
+int main(int argc, char** argv) {
+    using namespace zeroplan;
+    tool::RunFlags flags;
+    CLI::App app("Executes the plan on real ranks and compares what it measures with the plan",
+                 "zeroplan run");
+    app.add_option("--ranks", flags.ranks, "Processes to start on this machine (1 to 64)")->type_name("N");
+    app.add_option("--backend", flags.backend, "host: processes of this machine")->type_name("host|cuda");
+    app.add_option("--trace", flags.trace, "Write the last step as a Chrome trace, one process a rank")
+        ->type_name("FILE")
+        ->group("Output");
+    command::add_scenario_flags(app, flags.scenario);
+    command::add_output_flags(app, flags.output);
+    app.footer(tool::footer);
+    const std::vector<std::string> command(argv, argv + argc);
+    return command::run_command(app, argc, argv, [&] { return tool::run(flags, command); });
+}

@@ -1,0 +1,105 @@
+#include "scenario_of_run.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include <fmt/format.h>
+
+#include "zeroplan/runner/process_memory.hpp"
+#include "zeroplan/runner/rank_environment.hpp"
+
+namespace zeroplan::tool {
+namespace {
+
+Error wrong_flag(const std::string& flag, const std::string& message, const std::string& hint) {
+    return {ErrorCode::invalid_input, message, hint, {"command line", flag}};
+}
+
+std::optional<std::string> value_of(const command::ScenarioFlags& flags, const char* flag) {
+    const auto found = flags.values.find(flag);
+    if (found == flags.values.end() || found->second.empty()) return std::nullopt;
+    return found->second;
+}
+
+std::optional<int> gpus_flag(const command::ScenarioFlags& flags) {
+    const auto text = value_of(flags, "--gpus");
+    if (!text) return std::nullopt;
+    int value = 0;
+    const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
+    if (error != std::errc{} || end != text->data() + text->size())
+        throw wrong_flag("--gpus", fmt::format("'{}' is not a number", *text), "give the number of ranks");
+    return value;
+}
+
+/// Flags of the cluster that a run on this machine can't follow.
+void check_cluster_flags(const command::ScenarioFlags& flags) {
+    struct Usual {
+        const char *flag, *value;
+    };
+    for (const Usual& usual : {Usual{"--topology", "host"}, {"--nodes", "1"}, {"--gpu", "host-cpu"}}) {
+        const auto asked = value_of(flags, usual.flag);
+        if (asked && *asked != usual.value)
+            throw wrong_flag(usual.flag,
+                             fmt::format("the host back end runs on this machine ({} {}), not on {}",
+                                         usual.flag, usual.value, *asked),
+                             "leave the flag out; plan and sim know other clusters");
+    }
+}
+
+std::uint64_t memory_of_machine() {
+    return static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
+           static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+}  // namespace
+
+int ranks_of_run(std::optional<int> ranks_flag, const command::ScenarioFlags& flags,
+                 std::optional<int> launched) {
+    const std::optional<int> gpus = gpus_flag(flags);
+    if (ranks_flag && gpus && *ranks_flag != *gpus)
+        throw wrong_flag("--ranks", fmt::format("--ranks {} and --gpus {} differ", *ranks_flag, *gpus),
+                         "both are the number of ranks: give one of them");
+    const std::optional<int> asked = ranks_flag ? ranks_flag : gpus;
+    if (asked && launched && *asked != *launched)
+        throw wrong_flag(
+            "--ranks",
+            fmt::format("{} ranks are asked for, and the launcher has started {}", *asked, *launched),
+            "leave --ranks out under torchrun, srun or mpirun");
+    const int ranks = asked.value_or(launched.value_or(1));
+    if (ranks < 1 || ranks > runner::most_host_ranks)
+        throw wrong_flag("--ranks", fmt::format("{} is not from 1 to {}", ranks, runner::most_host_ranks),
+                         "the ranks of the host back end are processes of this machine");
+    return ranks;
+}
+
+Scenario scenario_of_run(const command::ScenarioFlags& flags, int ranks) {
+    check_cluster_flags(flags);
+    command::ScenarioFlags rest = flags;
+    for (const char* flag : {"--topology", "--nodes", "--gpu", "--gpus"}) rest.values.erase(flag);
+    ScenarioRequest request = command::to_request(rest);
+    request.settings.push_back(
+        {"/cluster",
+         fmt::format(R"({{"topology":"host","nodes":1,"gpus_used":{},"host":{{"memory_bytes":{}}}}})", ranks,
+                     memory_of_machine()),
+         "--ranks"});
+    return resolve_scenario(request);
+}
+
+void check_memory(const Plan& plan) {
+    Bytes needed;
+    for (const RankGroup& group : plan.rank_groups) {
+        Bytes peak;
+        for (const PhaseMemory& phase : group.phases) peak = std::max(peak, phase.peak_allocated);
+        for (const RankRange& range : group.ranks) needed += (range.last - range.first + 1) * peak;
+    }
+    const Bytes available = runner::available_memory();
+    if (needed > available)
+        throw Error(ErrorCode::invalid_input,
+                    fmt::format("the {} ranks need {} in all, and this machine has {} left",
+                                plan.scenario.world_size(), format_bytes(needed), format_bytes(available)),
+                    "use fewer ranks, a higher ZeRO stage or a smaller model", {"", "/cluster"});
+}
+
+}  // namespace zeroplan::tool

@@ -1,0 +1,21 @@
+#pragma once
+#include <optional>
+
+#include "zeroplan/command/scenario_flags.hpp"
+#include "zeroplan/plan.hpp"
+
+namespace zeroplan::tool {
+
+/// How many ranks: --ranks, else --gpus, else what the launcher says, else 1. Throws Error{invalid_input} if
+/// two of them differ.
+int ranks_of_run(std::optional<int> ranks_flag, const command::ScenarioFlags& flags,
+                 std::optional<int> launched);
+
+/// The scenario with this machine as its cluster, whatever cluster it names: one node, a GPU's place taken by
+/// a process. Throws Error{invalid_input} if flags ask for another cluster.
+Scenario scenario_of_run(const command::ScenarioFlags& flags, int ranks);
+
+/// Throws Error{invalid_input} if the ranks need more memory than this machine has left.
+void check_memory(const Plan& plan);
+
+}  // namespace zeroplan::tool

@@ -10,7 +10,7 @@
 #include <cstring>
 
 #include <fmt/format.h>
-#include <CLI/App.hpp>
+#include <CLI/CLI.hpp>
 
 namespace zeroplan::command {
 namespace {

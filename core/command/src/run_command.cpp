@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <CLI/App.hpp>
+#include <CLI/CLI.hpp>
 
 #include "nearest.hpp"
 #include "zeroplan/command/output.hpp"

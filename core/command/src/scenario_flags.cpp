@@ -3,7 +3,7 @@
 #include <array>
 
 #include <fmt/format.h>
-#include <CLI/App.hpp>
+#include <CLI/CLI.hpp>
 
 #include "zeroplan/words.hpp"
 
@@ -130,6 +130,15 @@ Scenario resolve(const ScenarioFlags& flags) {
     Scenario scenario = resolve_scenario(to_request(flags));
     if (!flags.save_scenario.empty()) write_text_file(flags.save_scenario, scenario_json(scenario) + "\n");
     return scenario;
+}
+
+Plan plan(const ScenarioFlags& flags) {
+    const Scenario scenario = resolve(flags);
+    try {
+        return make_plan(scenario);
+    } catch (const Error& error) {
+        throw blame(error, to_request(flags));
+    }
 }
 
 }  // namespace zeroplan::command

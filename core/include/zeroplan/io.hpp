@@ -39,6 +39,10 @@ Setting model_setting(const std::string& name_or_path, const std::string& origin
 /// Likewise `--topology NAME|FILE`.
 Setting topology_setting(const std::string& name_or_path, const std::string& origin);
 
+/// An error about a key of a resolved scenario (of make_plan, the simulator, the runner), placed where the
+/// request gave that key: its file, or the flag.
+Error blame(const Error& error, const ScenarioRequest& request);
+
 /// The scenario in SCENARIO.md's format, every default filled in; reading it back gives an equal Scenario.
 std::string scenario_json(const Scenario& scenario, int indent = 2);
 
@@ -54,6 +58,8 @@ std::vector<Preset> model_presets();
 std::vector<Preset> topology_presets();
 std::vector<Preset> gpu_presets();
 std::vector<Preset> engine_presets();
+/// {"schema", "kind": "list", "what": "models", "entries": [{"name", "summary"}]}
+std::string presets_json(std::string_view what, const std::vector<Preset>& presets, int indent = 2);
 
 /// Whole file as text; Error{not_found} or Error{io} with the path.
 std::string read_text_file(const std::string& path);

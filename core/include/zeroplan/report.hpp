@@ -65,6 +65,8 @@ struct TextStyle {
 };
 /// Verdict, peak, ingredients, phases, host RAM, communication volume.
 std::string plan_text(const Plan& plan, const TextStyle& style = {});
+/// One line a rank group: ranks, bytes of every category at the peak, allocated, reserved, runtime, device.
+std::string plan_csv(const Plan& plan);
 std::string sim_text(const Plan& plan, const SimReport& report, const TextStyle& style = {});
 std::string run_text(const Plan& plan, const RunReport& report, const TextStyle& style = {});
 

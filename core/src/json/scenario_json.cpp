@@ -93,6 +93,11 @@ Scenario resolve_scenario(const ScenarioRequest& request) {
     }
 }
 
+Error blame(const Error& error, const ScenarioRequest& request) {
+    if (!error.place().file.empty() || error.place().pointer.empty()) return error;
+    return blame_setting(error.in_file(request.file), request.file, request.settings);
+}
+
 ordered_json scenario_to_json(const Scenario& scenario) {
     ordered_json out;
     out["schema"] = schema;

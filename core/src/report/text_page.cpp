@@ -80,8 +80,11 @@ std::vector<std::string> Table::lines() const {
     std::vector<std::string> lines;
     const bool titled = std::any_of(titles_.begin(), titles_.end(), [](const auto& t) { return !t.empty(); });
     if (titled) lines.push_back(line(titles_, columns));
-    std::size_t total = columns.empty() ? 0 : 2 * (columns.size() - 1);
-    for (const std::size_t width : columns) total += width;
+    // A column of bars at the right has no need of a line.
+    std::size_t ruled = columns.size();
+    while (ruled > 1 && std::find(left_.begin(), left_.end(), ruled - 1) != left_.end()) --ruled;
+    std::size_t total = 2 * (ruled - 1);
+    for (std::size_t c = 0; c < ruled; ++c) total += columns[c];
     for (std::size_t r = 0; r < rows_.size(); ++r) {
         if (std::find(rules_.begin(), rules_.end(), r) != rules_.end()) {
             std::string rule;

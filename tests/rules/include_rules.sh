@@ -17,10 +17,18 @@ forbid() {
     broken=1
 }
 
-forbid "$qt|simgrid/|$cuda|zeroplan/(sim|runner|gui)/" 'core knows no Qt, SimGrid or CUDA and none of the other parts' core
-forbid "$qt|$cuda|zeroplan/(runner|gui)/" 'sim knows core only' sim
-forbid "$qt|simgrid/|zeroplan/(sim|gui)/" 'runner knows core only' runner
-forbid "simgrid/|$cuda|zeroplan/(sim|runner)/" 'gui knows core only' gui
+# headers_of <part>...: the public headers of the parts, as a pattern
+headers_of() {
+    for part; do
+        [ ! -d "$part/include" ] || (cd "$part/include" && find . -name '*.hpp' | sed 's|^\./||; s/[.]/[.]/g')
+        echo "$part/"
+    done | paste -sd '|'
+}
+
+forbid "$qt|simgrid/|$cuda|$(headers_of sim runner gui)" 'core knows no Qt, SimGrid or CUDA and none of the other parts' core
+forbid "$qt|$cuda|$(headers_of runner gui)" 'sim knows core only' sim
+forbid "$qt|simgrid/|$(headers_of sim gui)" 'runner knows core only' runner
+forbid "simgrid/|$cuda|$(headers_of sim runner)" 'gui knows core only' gui
 
 forbid 'simgrid/' 'SimGrid stays in sim/src' 'sim/include sim/tools'
 forbid "$cuda" 'CUDA stays in the plug-in: linked elsewhere it ends the program on a machine without' runner 'runner/cuda/'

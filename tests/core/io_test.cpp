@@ -8,7 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "json/error_of.hpp"
+#include "core/json/error_of.hpp"
 
 namespace zeroplan {
 namespace {

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "json/error_of.hpp"
+#include "core/json/error_of.hpp"
 
 namespace zeroplan {
 namespace {

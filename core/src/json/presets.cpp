@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -54,6 +56,8 @@ std::vector<Preset> presets_of(std::span<const embedded::File> files, Summary su
         const std::string name(file.name);
         presets.push_back({name, summary(name)});
     }
+    std::sort(presets.begin(), presets.end(),
+              [](const Preset& a, const Preset& b) { return a.name < b.name; });
     return presets;
 }
 

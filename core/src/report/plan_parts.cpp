@@ -10,8 +10,10 @@
 namespace zeroplan {
 namespace {
 
-/// "63.10 of 79.11 GiB (67.75 of 84.94 GB)"
+/// "63.10 of 79.11 GiB (67.75 of 84.94 GB)", or each in its own unit where they are far apart.
 std::string used_of(Bytes used, Bytes capacity) {
+    if (used < Bytes{capacity.count() / 100})
+        return fmt::format("{} of {}", format_bytes(used), format_bytes(capacity));
     const SizeUnit unit = unit_for(std::max(used, capacity));
     return fmt::format("{} of {} {} ({} of {} {})", unit.in_binary(used), unit.in_binary(capacity),
                        unit.binary, unit.in_decimal(used), unit.in_decimal(capacity), unit.decimal);

@@ -13,47 +13,69 @@ const RankGroup& worst(const Plan& plan) {
     return plan.rank_groups[plan.memory.worst_group];
 }
 
+/// The unit of every table: that of what is allocated, so that small models show figures, too.
+SizeUnit table_unit(const Plan& plan) {
+    return unit_for(worst(plan).steady.allocated);
+}
+
+/// Rows of the peak's table: a name, its bytes in both units and a bar against `full`.
+class PeakTable {
+public:
+    PeakTable(SizeUnit unit, Bytes full, std::size_t bar_width)
+        : unit_(unit), full_(full), bar_width_(bar_width) {
+        table_.left(3);
+    }
+    void row(const std::string& what, Bytes bytes) {
+        const double share = static_cast<double>(bytes.count()) / static_cast<double>(full_.count());
+        table_.row({what, unit_.in_binary(bytes), unit_.in_decimal(bytes), bar(share, bar_width_)});
+    }
+    void rule() { table_.rule(); }
+    const Table& table() const { return table_; }
+
+private:
+    SizeUnit unit_;
+    Bytes full_;
+    std::size_t bar_width_;
+    Table table_{{"", unit_.binary, unit_.decimal, ""}};
+};
+
 /// Categories of the worst rank group at its peak, then what comes on top of allocated until the device's
 /// figure.
 void add_peak(TextPage& page, const Plan& plan) {
     const RankGroup& group = worst(plan);
-    const SizeUnit unit = unit_for(std::max(group.peak_device, plan.memory.capacity));
-    const std::size_t bar_width = page.width() > 90 ? 30 : 20;
-    const auto capacity = static_cast<double>(plan.memory.capacity.count());
-    Table table({"", unit.binary, unit.decimal, ""});
-    table.left(3);
-    const auto row = [&](const std::string& what, Bytes bytes) {
-        table.row({what, unit.in_binary(bytes), unit.in_decimal(bytes),
-                   bar(capacity > 0 ? static_cast<double>(bytes.count()) / capacity : 0, bar_width)});
-    };
+    const Bytes capacity = plan.memory.capacity;
+    // Against a capacity a hundred times larger no bar would be seen.
+    const bool near_capacity = capacity <= 100 * group.peak_device;
+    PeakTable table(table_unit(plan), std::max(group.peak_device, near_capacity ? capacity : Bytes{1}),
+                    page.width() > 90 ? 30 : 20);
     for (const Category category : all_categories)
         if (group.steady.at_peak[category] > Bytes{})
-            row(in_words(to_string(category)), group.steady.at_peak[category]);
+            table.row(in_words(to_string(category)), group.steady.at_peak[category]);
     table.rule();
-    row("allocated", group.steady.allocated);
-    row("+ holes between allocations",
-        group.peak_reserved - std::min(group.peak_reserved, group.steady.allocated));
-    row("= reserved", group.peak_reserved);
-    row(plan.scenario.cluster.gpu.is_host ? "+ runtime: libraries, stacks"
-                                          : "+ runtime: context, NCCL, libraries",
-        group.runtime);
-    row("= device", group.peak_device);
-    table.rule();
-    row("capacity", plan.memory.capacity);
+    table.row("allocated", group.steady.allocated);
+    table.row("+ holes between allocations",
+              group.peak_reserved - std::min(group.peak_reserved, group.steady.allocated));
+    table.row("= reserved", group.peak_reserved);
+    table.row(plan.scenario.cluster.gpu.is_host ? "+ runtime: libraries, stacks"
+                                                : "+ runtime: context, NCCL, libraries",
+              group.runtime);
+    table.row("= device", group.peak_device);
+    if (near_capacity) {
+        table.rule();
+        table.row("capacity", capacity);
+    }
     page.heading("Peak of a steady step", fmt::format(", {}", ranks_in_words(group.ranks)));
     page.paragraph("  during ", fmt::format("\"{}\"", plan.memory.peak_operation));
-    page.table(table);
-    page.line(fmt::format("  device, interval: {} to {}", format_bytes(plan.memory.low),
+    page.table(table.table());
+    page.line(fmt::format("  device, from {} to {}", format_bytes(plan.memory.low),
                           format_bytes(plan.memory.high)));
 }
 
 void add_phases(TextPage& page, const Plan& plan) {
     const RankGroup& group = worst(plan);
-    Bytes largest = plan.memory.capacity;
-    for (const PhaseMemory& phase : group.phases) largest = std::max(largest, phase.peak_reserved);
-    const SizeUnit unit = unit_for(largest);
+    const SizeUnit unit = table_unit(plan);
     const bool host = plan.memory.host_per_node > Bytes{};
-    std::vector<std::string> titles{std::string(unit.binary), "allocated", "reserved", "device"};
+    std::vector<std::string> titles{unit.binary, "allocated", "reserved", "device"};
     if (host) titles.push_back("host RAM a node");
     Table table(titles);
     for (const PhaseMemory& phase : group.phases) {
@@ -68,7 +90,7 @@ void add_phases(TextPage& page, const Plan& plan) {
 }
 
 void add_rank_groups(TextPage& page, const Plan& plan) {
-    const SizeUnit unit = unit_for(plan.memory.capacity);
+    const SizeUnit unit = table_unit(plan);
     Table table({unit.binary, "between steps", "allocated", "reserved", "runtime", "device"});
     constexpr std::size_t most_rows = 16;
     for (std::size_t g = 0; g < std::min(plan.rank_groups.size(), most_rows); ++g) {

@@ -1,6 +1,7 @@
 #include "report/size_unit.hpp"
 
 #include <array>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -17,6 +18,8 @@ std::string scaled(Bytes bytes, double size) {
     const auto count = static_cast<double>(bytes.count());
     if (size <= 1) return format_count(bytes.count());
     if (count > 0 && count / size < 0.005) return "<0.01";
+    // Grouped where a smaller unit had to be kept for the sake of the other rows.
+    if (count / size >= 10'000) return format_count(static_cast<std::uint64_t>(std::llround(count / size)));
     return fmt::format("{:.2f}", count / size);
 }
 

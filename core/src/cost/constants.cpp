@@ -14,6 +14,7 @@ std::vector<Constant> cost_constants() {
     return {c.gemm_efficiency,
             c.attention_forward_efficiency,
             c.attention_backward_efficiency,
+            c.causal_attention_share,
             c.memory_efficiency,
             c.kernel_start_s,
             c.host_call_s,

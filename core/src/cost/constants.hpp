@@ -16,6 +16,9 @@ struct Constants {
     Constant attention_backward_efficiency{"attention_backward_efficiency", 0.45, "1",
                                            "FlashAttention-2 and -3 papers: 0.35 to 0.65 of peak",
                                            assumption};
+    Constant causal_attention_share{"causal_attention_share", 0.5, "1",
+                                    "a fused kernel skips the blocks above the diagonal of a causal mask",
+                                    exact_rule};
     Constant memory_efficiency{"memory_efficiency", 0.85, "1",
                                "streaming kernels reach 0.8 to 0.93 of the memory's rate", assumption};
     Constant kernel_start_s{"kernel_start_s", 3e-6, "s",

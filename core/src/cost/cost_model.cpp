@@ -120,7 +120,9 @@ WorkCost CostModel::roofline(double flops, double flop_per_s, double bytes, doub
 WorkCost CostModel::cost(const Compute& compute) const {
     const Operator& op = model_.block_kinds[model_.blocks[compute.block].kind].operators[compute.op];
     const Flops& per_batch = compute.phase == ComputePhase::backward ? op.backward_flops : op.forward_flops;
-    const double flops = operations(per_batch, training_.micro_batch_size, training_.sequence_length);
+    double flops = operations(per_batch, training_.micro_batch_size, training_.sequence_length);
+    // The counts are those of the full square, as model flops are; every model so far is causal.
+    if (op.kind == OperatorKind::attention) flops *= cost::constants().causal_attention_share.value;
     double bytes = 0;
     for (const Argument& argument : compute.arguments) bytes += argument_bytes(compute, op, argument);
     if (op.kind == OperatorKind::embedding && compute.phase != ComputePhase::backward)

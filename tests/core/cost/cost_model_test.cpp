@@ -82,6 +82,18 @@ TEST(CostModel, AddingToGradientsReadsThemToo) {
     EXPECT_DOUBLE_EQ(model_of(plan).cost(compute).bytes, 12e6);
 }
 
+TEST(CostModel, FusedAttentionComputesTheLowerTriangle) {
+    Plan plan = test::test_plan(test::test_cluster(1), {}, layer_buffers());
+    Operator& op = plan.scenario.model.block_kinds[0].operators[0];
+    op.kind = OperatorKind::attention;
+    op.parameters = {};
+    op.forward_flops = {.per_token_pair = 4000};  // 4e9 over 1000 × 1000 pairs
+    const WorkCost cost = model_of(plan).cost(forward());
+    EXPECT_DOUBLE_EQ(cost.flops, 2e9);
+    EXPECT_DOUBLE_EQ(cost.seconds,
+                     2e9 / (1e14 * value_of("attention_forward_efficiency")) + value_of("kernel_start_s"));
+}
+
 TEST(CostModel, OnlyTheOperatorsPartOfAUnitMoves) {
     std::vector<Buffer> buffers = layer_buffers();
     buffers[2].elements = 500'000'000;  // the unit's whole flat buffer

@@ -1,0 +1,31 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "zeroplan/category.hpp"
+#include "zeroplan/plan.hpp"
+#include "zeroplan/step_timeline.hpp"
+
+namespace zeroplan {
+
+/// Live bytes from `time_s` of a step on.
+struct MemoryPoint {
+    double time_s = 0;
+    CategoryBytes live;
+    friend bool operator==(const MemoryPoint&, const MemoryPoint&) = default;
+};
+
+/// Memory of a rank group over a timed step, from what is resident at its start. Allocations and releases are
+/// drawn where the compute stream passes them; the host, which runs ahead, makes them earlier. Times never
+/// decrease.
+std::vector<MemoryPoint> memory_over_time(const Plan& plan, std::uint32_t rank_group,
+                                          const StepTimeline& timeline);
+
+/// Chrome trace JSON, as Perfetto reads it: a process for every rank group, a thread for every stream, a
+/// counter with the memory by category. `timelines` as in SimReport::rank_groups; times in microseconds.
+std::string trace_json(const Plan& plan, const std::vector<StepTimeline>& timelines);
+
+/// Every operation with its times: rank_group, section, iteration, stream, operation, start_s, end_s.
+std::string step_csv(const Plan& plan, const std::vector<StepTimeline>& timelines);
+
+}  // namespace zeroplan

@@ -1,0 +1,103 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "zeroplan/trace.hpp"
+
+namespace zeroplan {
+namespace {
+
+constexpr double microseconds = 1e6;
+
+std::string quoted(const std::string& text) {
+    return nlohmann::json(text).dump();
+}
+
+/// Writes the events of a trace one a line; a trace of a large model has a hundred thousand of them.
+class TraceWriter {
+public:
+    explicit TraceWriter(const Plan& plan) : plan_(plan) {}
+
+    std::string write(const std::vector<StepTimeline>& timelines) {
+        out_ = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
+        for (std::uint32_t g = 0; g < timelines.size(); ++g) add_names(g);
+        for (std::uint32_t g = 0; g < timelines.size(); ++g) {
+            add_operations(g, timelines[g]);
+            add_memory(g, timelines[g]);
+        }
+        out_ += "\n]}\n";
+        return std::move(out_);
+    }
+
+private:
+    /// `rest`: the members that only this kind of event has, `args` among them.
+    void event(char kind, const std::string& name, std::uint32_t group, std::size_t thread, double time_s,
+               const std::string& rest) {
+        if (!first_) out_ += ",\n";
+        first_ = false;
+        fmt::format_to(std::back_inserter(out_),
+                       "{{\"ph\":\"{}\",\"name\":{},\"pid\":{},\"tid\":{},\"ts\":{:.4f},{}}}", kind,
+                       quoted(name), group + 1, thread, time_s * microseconds, rest);
+    }
+
+    static std::string named(const std::string& name) {
+        return fmt::format("\"args\":{{\"name\":{}}}", quoted(name));
+    }
+    static std::size_t thread_of(Stream stream) { return static_cast<std::size_t>(stream) + 1; }
+
+    void add_names(std::uint32_t group) {
+        event('M', "process_name", group, 0, 0, named("ranks " + to_string(plan_.rank_groups[group].ranks)));
+        for (const Stream stream : {Stream::compute, Stream::gather, Stream::reduce})
+            event('M', "thread_name", group, thread_of(stream), 0,
+                  named(fmt::format("{} stream", to_string(stream))));
+    }
+
+    void add_operations(std::uint32_t group, const StepTimeline& timeline) {
+        const StepProgram& program = plan_.programs[plan_.rank_groups[group].program];
+        std::vector<const TimedOperation*> by_start;
+        for (const TimedOperation& timed : timeline.operations) by_start.push_back(&timed);
+        std::stable_sort(by_start.begin(), by_start.end(),
+                         [](const auto* a, const auto* b) { return a->start_s < b->start_s; });
+        for (const TimedOperation* timed : by_start) {
+            const Section& section = program.step[timed->section];
+            const Operation& operation = section.operations[timed->operation];
+            const double duration = timed->end_s - timed->start_s;
+            event('X', describe(operation, program, plan_.scenario.model, plan_.layout), group,
+                  thread_of(timed->stream), timed->start_s,
+                  fmt::format("\"cat\":\"{}\",\"dur\":{:.4f},\"args\":{{\"section\":{},\"iteration\":{}}}",
+                              to_string(timed->stream), duration * microseconds, quoted(section.name),
+                              timed->iteration));
+        }
+    }
+
+    void add_memory(std::uint32_t group, const StepTimeline& timeline) {
+        const std::vector<MemoryPoint> points = memory_over_time(plan_, group, timeline);
+        for (std::size_t i = 0; i < points.size(); ++i) {
+            // Of several points at one moment the last one counts.
+            if (i + 1 < points.size() && points[i + 1].time_s == points[i].time_s) continue;
+            event('C', "memory (bytes)", group, 0, points[i].time_s, categories(points[i].live));
+        }
+    }
+
+    static std::string categories(const CategoryBytes& live) {
+        std::string text;
+        for (const Category category : all_categories)
+            fmt::format_to(std::back_inserter(text), "{}\"{}\":{}", text.empty() ? "" : ",",
+                           to_string(category), live[category].count());
+        return "\"args\":{" + text + "}";
+    }
+
+    const Plan& plan_;
+    std::string out_;
+    bool first_ = true;
+};
+
+}  // namespace
+
+std::string trace_json(const Plan& plan, const std::vector<StepTimeline>& timelines) {
+    return TraceWriter(plan).write(timelines);
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,70 @@
+
+#include <CLI/CLI.hpp>
+
+#include "progress_line.hpp"
+#include "zeroplan/command/output.hpp"
+#include "zeroplan/command/run_command.hpp"
+#include "zeroplan/command/scenario_flags.hpp"
+#include "zeroplan/cost_model.hpp"
+#include "zeroplan/io.hpp"
+#include "zeroplan/simulate.hpp"
+#include "zeroplan/trace.hpp"
+
+namespace {
+
+struct Flags {
+    zeroplan::command::ScenarioFlags scenario;
+    zeroplan::command::OutputFlags output;
+    std::string trace, csv;
+};
+
+/// A plan with the constants that its simulated time rests on beside those of its memory.
+zeroplan::Plan plan_of(const Flags& flags) {
+    zeroplan::Plan plan = zeroplan::make_plan(zeroplan::command::resolve(flags.scenario));
+    const auto constants = zeroplan::cost_constants();
+    plan.constants.insert(plan.constants.end(), constants.begin(), constants.end());
+    return plan;
+}
+
+int simulate_and_report(const Flags& flags) {
+    const zeroplan::Plan plan = plan_of(flags);
+    zeroplan::tool::ProgressLine progress(!flags.output.quiet && !flags.output.json);
+    const zeroplan::SimReport report =
+        zeroplan::simulate(plan, {[&progress](double share) { progress.show(share); }});
+    progress.clear();
+
+    if (!flags.trace.empty())
+        zeroplan::write_text_file(flags.trace, zeroplan::trace_json(plan, report.rank_groups));
+    if (!flags.csv.empty())
+        zeroplan::write_text_file(flags.csv, zeroplan::step_csv(plan, report.rank_groups));
+    if (flags.output.json)
+        zeroplan::command::print(zeroplan::sim_json(plan, report));
+    else if (!flags.output.quiet)
+        zeroplan::command::print(zeroplan::sim_text(plan, report, zeroplan::command::terminal_style()));
+    return plan.memory.verdict == zeroplan::Verdict::does_not_fit ? 1 : 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    Flags flags;
+    CLI::App app{
+        "Plans a step and simulates it on the cluster's links: step time, throughput, exposed communication.",
+        "zeroplan sim"};
+    zeroplan::command::add_scenario_flags(app, flags.scenario);
+    zeroplan::command::add_output_flags(app, flags.output);
+    app.add_option("--trace", flags.trace, "Write the time line as Chrome trace JSON, for ui.perfetto.dev")
+        ->type_name("FILE")
+        ->group("Output");
+    app.add_option("--csv", flags.csv, "Write every operation's start and end as a table")
+        ->type_name("FILE")
+        ->group("Output");
+    app.footer(
+        "Exit status: 0 it fits, 1 memory does not fit (the time is reported all the same), 2 bad input, 3 "
+        "the "
+        "simulation failed.\n\n"
+        "Example: how long is a ZeRO-3 step of Llama-3-8B on two DGX H100, and what does it wait for?\n"
+        "  zeroplan sim --model llama-3-8b --topology dgx-h100 --nodes 2 --zero 3 --micro-batch 2 --trace "
+        "step.json");
+    return zeroplan::command::run_command(app, argc, argv, [&flags] { return simulate_and_report(flags); });
+}

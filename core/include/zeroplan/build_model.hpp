@@ -12,6 +12,8 @@ struct LoweringOptions {
     LossKernel loss = LossKernel::eager;
     Kernels kernels = Kernels::fused;
     bool dropout = false;
+    DType compute_dtype = DType::bf16;  ///< eager kernels upcast to fp32 unless it is fp32 or tf32 already
+    bool upcasts() const { return bytes_per_element(compute_dtype) < bytes_per_element(DType::fp32); }
 };
 
 /// A decoder with the Llama family's module names (llama, mistral, qwen2, …): model.layers.N.self_attn.q_proj

@@ -80,7 +80,7 @@ struct Operator {
     std::vector<std::uint32_t> parameters;  ///< weight first, then bias
     Flops forward_flops, backward_flops;
     Extent forward_workspace, backward_workspace;  ///< temporaries while the operator runs, compute dtype
-    bool attention_core = false;                   ///< recomputed under selective recompute
+    bool attention_core = false;                   ///< its outputs are dropped and recomputed under selective recompute
     bool in_place = false;         ///< output 0 is input 0 (fused rope): no new tensor, forward or backward
     bool saves_parameters = true;  ///< backward reads its parameters (true for linear and norm)
     std::uint64_t in_features = 0, out_features = 0;  ///< of a linear

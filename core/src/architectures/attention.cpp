@@ -5,7 +5,8 @@ namespace {
 
 using TensorId = BlockBuilder::TensorId;
 
-TensorId fused_attention(BlockBuilder& block, const QueryKeyValue& qkv, const AttentionShape& shape) {
+TensorId fused_attention(BlockBuilder& block, const QueryKeyValue& qkv, const AttentionShape& shape,
+                         const LoweringOptions& options) {
     const TensorId out = block.tensor("attention", shape.query_width());
     const TensorId log_sum_exp = block.tensor("attention.log_sum_exp", shape.heads, TensorDType::fp32);
     std::vector<TensorId> saved = qkv.tensors;
@@ -18,49 +19,86 @@ TensorId fused_attention(BlockBuilder& block, const QueryKeyValue& qkv, const At
                .forward_flops = {.per_token_pair = 4 * shape.query_width()},
                .backward_flops = {.per_token_pair = 10 * shape.query_width()},  // scores are computed again
                // FlashAttention-2 sums the queries' gradient in fp32: twice the elements of a 16-bit dtype.
-               .backward_workspace = {.per_token = 2 * shape.query_width()},
-               .attention_core = true});
+               .backward_workspace = {.per_token = (options.upcasts() ? 2 : 1) * shape.query_width()}});
     return out;
 }
 
-TensorId eager_attention(BlockBuilder& block, const QueryKeyValue& qkv, const AttentionShape& shape,
-                         bool dropout) {
-    const TensorId query = qkv.tensors.front(), value = qkv.tensors.back();
-    const std::vector<TensorId> query_key =
-        qkv.tensors.size() == 1 ? qkv.tensors : std::vector<TensorId>{query, qkv.tensors[1]};
-    const Extent matrix{.per_token_pair = shape.heads};
-    const Flops forward{.per_token_pair = 2 * shape.query_width()},
-        backward{.per_token_pair = 4 * shape.query_width()};
+/// k or v, or the output of `op` that repeats it for every head, which then is what backward reads.
+TensorId shared_operand(BlockBuilder& block, Operator& op, TensorId operand, const AttentionShape& shape,
+                        bool repeats) {
+    if (!repeats) return operand;
+    op.outputs.push_back(block.add_tensor({.name = op.name + ".repeated",
+                                           .extent = {.per_token = shape.query_width()},
+                                           .needs_gradient = false}));
+    op.backward_workspace.per_token =
+        shape.query_width();  // its gradient, before that is summed over the heads
+    return op.outputs.back();
+}
 
-    const TensorId scores = block.add_tensor({.name = "attention.scores", .extent = matrix});
-    block.add({.name = "attention.scores",
-               .kind = OperatorKind::attention_scores,
-               .inputs = query_key,
-               .outputs = {scores},
-               .saved = query_key,
-               .forward_flops = forward,
-               .backward_flops = backward,
-               .attention_core = true});
-    TensorId weights = block.add_tensor({.name = "attention.softmax", .extent = matrix});
-    block.add({.name = "attention.softmax",
-               .kind = OperatorKind::softmax,
-               .inputs = {scores},
-               .outputs = {weights},
-               .saved = {weights},
-               .forward_flops = {.per_token_pair = 5 * shape.heads},
-               .backward_flops = {.per_token_pair = 4 * shape.heads},
-               .attention_core = true});
-    if (dropout) weights = block.dropout("attention.dropout", weights, matrix, true);
-    const TensorId out = block.tensor("attention", shape.query_width());
-    block.add({.name = "attention.values",
-               .kind = OperatorKind::attention_values,
-               .inputs = {weights, value},
-               .outputs = {out},
-               .saved = {weights, value},
-               .forward_flops = forward,
-               .backward_flops = backward,
-               .attention_core = true});
-    return out;
+TensorId eager_scores(BlockBuilder& block, const QueryKeyValue& qkv, const AttentionShape& shape,
+                      bool repeats) {
+    const bool packed = qkv.tensors.size() == 1;
+    const TensorId query = qkv.tensors.front();
+    Operator op{.name = "attention.scores",
+                .kind = OperatorKind::attention_scores,
+                .inputs = {query},
+                .outputs = {block.add_tensor(
+                    {.name = "attention.scores", .extent = {.per_token_pair = shape.heads}})},
+                .saved = {query},
+                .forward_flops = {.per_token_pair = 2 * shape.query_width()},
+                .backward_flops = {.per_token_pair = 4 * shape.query_width()},
+                .attention_core = true};
+    if (!packed) {
+        op.inputs.push_back(qkv.tensors[1]);
+        op.saved.push_back(shared_operand(block, op, qkv.tensors[1], shape, repeats));
+    }
+    return block.add(std::move(op)).outputs[0];
+}
+
+TensorId eager_softmax(BlockBuilder& block, TensorId scores, const Extent& matrix, bool keeps_fp32) {
+    const TensorId weights = block.add_tensor({.name = "attention.softmax", .extent = matrix});
+    Operator op{.name = "attention.softmax",
+                .kind = OperatorKind::softmax,
+                .inputs = {scores},
+                .outputs = {weights},
+                .saved = {weights},
+                .forward_flops = {.per_token_pair = 5 * matrix.per_token_pair},
+                .backward_flops = {.per_token_pair = 4 * matrix.per_token_pair},
+                .attention_core = true};
+    if (keeps_fp32) {
+        op.outputs.push_back(block.add_tensor({.name = "attention.softmax.fp32",
+                                               .extent = matrix,
+                                               .dtype = TensorDType::fp32,
+                                               .needs_gradient = false}));
+        op.saved = {op.outputs.back()};
+    }
+    block.add(std::move(op));
+    return weights;
+}
+
+/// Not part of what is dropped: the projection that follows saves its output.
+TensorId eager_values(BlockBuilder& block, TensorId weights, TensorId value, const AttentionShape& shape,
+                      bool repeats) {
+    Operator op{.name = "attention.values",
+                .kind = OperatorKind::attention_values,
+                .inputs = {weights, value},
+                .outputs = {block.tensor("attention", shape.query_width())},
+                .saved = {weights},
+                .forward_flops = {.per_token_pair = 2 * shape.query_width()},
+                .backward_flops = {.per_token_pair = 4 * shape.query_width()}};
+    op.saved.push_back(shared_operand(block, op, value, shape, repeats));
+    return block.add(std::move(op)).outputs[0];
+}
+
+TensorId eager_attention(BlockBuilder& block, const QueryKeyValue& qkv, const AttentionShape& shape,
+                         const LoweringOptions& options, bool fp32_softmax) {
+    const bool unfused = options.kernels == Kernels::eager;
+    const bool repeats = unfused && shape.kv_heads != shape.heads;
+    const Extent matrix{.per_token_pair = shape.heads};
+    const TensorId scores = eager_scores(block, qkv, shape, repeats);
+    TensorId weights = eager_softmax(block, scores, matrix, unfused && fp32_softmax && options.upcasts());
+    if (options.dropout) weights = block.dropout("attention.dropout", weights, matrix, true);
+    return eager_values(block, weights, qkv.tensors.back(), shape, repeats);
 }
 
 }  // namespace
@@ -87,9 +125,11 @@ QueryKeyValue rotary_embedding(BlockBuilder& block, const QueryKeyValue& qkv, co
 }
 
 BlockBuilder::TensorId attention_core(BlockBuilder& block, const QueryKeyValue& qkv,
-                                      const AttentionShape& shape, AttentionKernel kernel, bool dropout) {
-    return kernel == AttentionKernel::eager ? eager_attention(block, qkv, shape, dropout)
-                                            : fused_attention(block, qkv, shape);
+                                      const AttentionShape& shape, const LoweringOptions& options,
+                                      bool fp32_softmax) {
+    if (options.attention == AttentionKernel::eager)
+        return eager_attention(block, qkv, shape, options, fp32_softmax);
+    return fused_attention(block, qkv, shape, options);
 }
 
 }  // namespace zeroplan

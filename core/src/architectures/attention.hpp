@@ -21,8 +21,17 @@ QueryKeyValue rotary_embedding(BlockBuilder& block, const QueryKeyValue& qkv, co
 
 /// The attention core. Flash and sdpa are one fused kernel that saves q, k, v, its output and one fp32
 /// log-sum-exp a head and token; eager writes scores and their softmax, heads · s² each. Operations count the
-/// full s² (no causal halving).
+/// full s² (no causal halving), as published model flops do.
+///
+/// Selective recompute drops what Korthikanti et al. 2022 drop, the 5·heads·s² bytes of softmax and dropout;
+/// the core's output stays, since the projection behind it saves it. Flash keeps nothing of that size, so
+/// nothing of it is dropped.
+///
+/// With eager kernels as well, attention is what transformers' eager_attention_forward does: k and v are
+/// repeated for heads that share them, and with `fp32_softmax` (its Llama family) the softmax is kept in fp32
+/// beside its 16-bit copy.
 BlockBuilder::TensorId attention_core(BlockBuilder& block, const QueryKeyValue& qkv,
-                                      const AttentionShape& shape, AttentionKernel kernel, bool dropout);
+                                      const AttentionShape& shape, const LoweringOptions& options,
+                                      bool fp32_softmax);
 
 }  // namespace zeroplan

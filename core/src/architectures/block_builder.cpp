@@ -103,11 +103,11 @@ BlockBuilder::TensorId BlockBuilder::linear(std::string name, TensorId x, std::u
 }
 
 BlockBuilder::TensorId BlockBuilder::norm(std::string name, TensorId x, std::uint64_t width,
-                                          std::uint64_t rows, std::vector<ParameterId> parameters, bool rms,
-                                          bool fused) {
+                                          std::uint64_t rows, std::vector<ParameterId> parameters,
+                                          const NormKernel& kernel) {
     const std::uint64_t total = width * rows;
     const TensorId out = tensor(name, total);
-    const TensorId statistics = tensor(name + ".statistics", rows * (rms ? 1 : 2), TensorDType::fp32);
+    const TensorId statistics = tensor(name + ".statistics", rows * (kernel.rms ? 1 : 2), TensorDType::fp32);
     Operator op{.name = name,
                 .kind = OperatorKind::norm,
                 .inputs = {x},
@@ -116,11 +116,14 @@ BlockBuilder::TensorId BlockBuilder::norm(std::string name, TensorId x, std::uin
                 .parameters = std::move(parameters),
                 .forward_flops = {.per_token = 5 * total},
                 .backward_flops = {.per_token = 10 * total}};
-    if (rms && !fused) {
-        const TensorId upcast = tensor(name + ".upcast", total, TensorDType::fp32);
+    if (kernel.rms && !kernel.fused) {
         const TensorId normalised = tensor(name + ".normalised", total);
-        op.outputs = {out, statistics, upcast, normalised};
-        op.saved = {statistics, upcast, normalised};
+        op.outputs.push_back(normalised);
+        op.saved.push_back(normalised);
+        if (kernel.upcasts) {
+            op.outputs.push_back(tensor(name + ".upcast", total, TensorDType::fp32));
+            op.saved[0] = op.outputs.back();
+        }
     }
     add(std::move(op));
     return out;

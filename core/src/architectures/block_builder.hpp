@@ -18,6 +18,13 @@ struct BlockTemplate {
     std::vector<ParameterTemplate> parameters;
 };
 
+/// fused: saves its input and the rows' statistics. Unfused RMSNorm as Hugging Face writes it: an fp32 copy
+/// of the input (the input itself where that is fp32), the statistics and the normalised value before
+/// scaling.
+struct NormKernel {
+    bool rms = true, fused = true, upcasts = true;
+};
+
 /// Writes down a block's operators one after another. What each saves for backward is stated here, once an
 /// operator: a linear its input, a fused norm its input and row statistics, flash attention q, k, v, output
 /// and log-sum-exp, a gated activation both inputs, an addition nothing.
@@ -47,10 +54,8 @@ public:
     TensorId linear(std::string name, TensorId x, std::uint64_t in, std::uint64_t out,
                     std::vector<ParameterId> parameters, Category category = Category::activations);
     /// Norm of `width` columns, `rows` times a token (1, or the heads for q/k norms).
-    /// fused: saves its input and the rows' statistics. Unfused RMSNorm as Hugging Face writes it: an fp32
-    /// copy of the input, the statistics and the normalised value before scaling.
     TensorId norm(std::string name, TensorId x, std::uint64_t width, std::uint64_t rows,
-                  std::vector<ParameterId> parameters, bool rms, bool fused);
+                  std::vector<ParameterId> parameters, const NormKernel& kernel);
     TensorId activation(std::string name, TensorId x, std::uint64_t width, ActivationFunction function);
     /// act(gate) · up; one kernel if `fused`, else two that also keep act(gate).
     TensorId gated_activation(std::string name, TensorId gate, TensorId up, std::uint64_t width,

@@ -42,7 +42,8 @@ public:
           hidden_(config.hidden_size),
           shape_{config.num_attention_heads, config.num_key_value_heads, config.head_dim},
           rms_(config.normalization == "rmsnorm"),
-          fused_(options.kernels != Kernels::eager) {}
+          fused_(options.kernels != Kernels::eager),
+          norm_{rms_, fused_, options.upcasts()} {}
 
     ModelSpec build() {
         ModelSpec model{.name = config_.name,
@@ -145,16 +146,14 @@ private:
     BlockTemplate layer_block() const {
         BlockBuilder block("layer", hidden_input());
         const LayerParameters p = layer_parameters(block);
-        const TensorId normed =
-            block.norm(names_.attention_input_norm, 0, hidden_, 1, p.first_norm, rms_, fused_);
+        const TensorId normed = block.norm(names_.attention_input_norm, 0, hidden_, 1, p.first_norm, norm_);
         TensorId branch = block.linear(names_.attention_output, attention(block, normed, p),
                                        shape_.query_width(), hidden_, p.output);
         if (options_.dropout)
             branch = block.dropout("attention.output_dropout", branch, {.per_token = hidden_});
         const TensorId middle = block.residual_add("attention.residual", 0, branch, hidden_);
 
-        const TensorId second =
-            block.norm(names_.mlp_input_norm, middle, hidden_, 1, p.second_norm, rms_, fused_);
+        const TensorId second = block.norm(names_.mlp_input_norm, middle, hidden_, 1, p.second_norm, norm_);
         branch = block.linear(names_.down, mlp(block, second, p), config_.intermediate_size, hidden_, p.down);
         if (options_.dropout) branch = block.dropout("mlp.dropout", branch, {.per_token = hidden_});
         return block.finish(block.residual_add("mlp.residual", middle, branch, hidden_), true);
@@ -172,12 +171,12 @@ private:
         }
         if (config_.query_key_norm && !config_.fused_qkv) {
             qkv.tensors[0] = block.norm(names_.query_norm, qkv.tensors[0], shape_.head_dim, shape_.heads,
-                                        p.query_norm, rms_, fused_);
+                                        p.query_norm, norm_);
             qkv.tensors[1] = block.norm(names_.key_norm, qkv.tensors[1], shape_.head_dim, shape_.kv_heads,
-                                        p.key_norm, rms_, fused_);
+                                        p.key_norm, norm_);
         }
         if (config_.position_embedding == "rope") qkv = rotary_embedding(block, qkv, shape_, fused_);
-        return attention_core(block, qkv, shape_, options_.attention, options_.dropout);
+        return attention_core(block, qkv, shape_, options_, names_.fp32_softmax);
     }
 
     TensorId mlp(BlockBuilder& block, TensorId x, const LayerParameters& p) const {
@@ -196,10 +195,10 @@ private:
         BlockBuilder block("head", hidden_input());
         const Parameters norm = norm_parameters(block, prefix + names_.final_norm, hidden_);
         const auto weight = block.parameter("lm_head.weight", {config_.vocab_size, hidden_});
-        const TensorId normed = block.norm(names_.final_norm, 0, hidden_, 1, norm, rms_, fused_);
+        const TensorId normed = block.norm(names_.final_norm, 0, hidden_, 1, norm, norm_);
         const TensorId labels = block.add_tensor(label_tensor());
-        const TensorId loss = output_layer_with_loss(block, normed, hidden_, config_.vocab_size, {weight},
-                                                     labels, options_.loss);
+        const TensorId loss =
+            output_layer_with_loss(block, normed, hidden_, config_.vocab_size, {weight}, labels, options_);
         BlockTemplate head = block.finish(loss);
         head.kind.target_tensor = labels;
         std::vector<std::pair<std::uint32_t, std::uint32_t>> shared;
@@ -213,6 +212,7 @@ private:
     std::uint64_t hidden_;
     AttentionShape shape_;
     bool rms_, fused_;
+    NormKernel norm_;
 };
 
 }  // namespace

@@ -10,8 +10,9 @@ struct DecoderNames {
     std::string query, key, value, packed_qkv, attention_output, query_norm, key_norm;
     std::string gate, up, down;  ///< up and down alone for an ungated MLP
     std::string attention_input_norm, mlp_input_norm, final_norm;
-    bool norms_last = false;  ///< the layer registers its norms behind its linears
-    bool transposed = false;  ///< linear weights are stored [in, out]
+    bool fp32_softmax = false;  ///< eager kernels compute the softmax of attention in fp32
+    bool norms_last = false;    ///< the layer registers its norms behind its linears
+    bool transposed = false;    ///< linear weights are stored [in, out]
 };
 
 /// Embedding, layers and head of a pre-norm decoder. Throws Error{invalid_input} for a word it doesn't know.

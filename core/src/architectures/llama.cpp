@@ -19,6 +19,7 @@ ModelSpec build_llama(const DecoderConfig& config, const LoweringOptions& option
                              .attention_input_norm = "input_layernorm",
                              .mlp_input_norm = "post_attention_layernorm",
                              .final_norm = "norm",
+                             .fp32_softmax = true,
                              .norms_last = true};
     return build_decoder(config, names, options);
 }

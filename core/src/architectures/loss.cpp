@@ -10,7 +10,7 @@ using TensorId = BlockBuilder::TensorId;
 /// torchtune's CEWithChunkedOutputLoss splits the tokens into eight by default.
 constexpr std::uint64_t loss_chunks = 8;
 
-TensorId eager_loss(BlockBuilder& block, TensorId logits, TensorId labels, std::uint64_t vocabulary) {
+TensorId upcast_of(BlockBuilder& block, TensorId logits, std::uint64_t vocabulary) {
     const TensorId upcast = block.tensor("logits.fp32", vocabulary, TensorDType::fp32, Category::logits);
     block.add({.name = "loss.upcast",
                .kind = OperatorKind::cast,
@@ -18,11 +18,17 @@ TensorId eager_loss(BlockBuilder& block, TensorId logits, TensorId labels, std::
                .outputs = {upcast},
                .forward_flops = {.per_token = vocabulary},
                .backward_flops = {.per_token = vocabulary}});
+    return upcast;
+}
+
+TensorId eager_loss(BlockBuilder& block, TensorId logits, TensorId labels, std::uint64_t vocabulary,
+                    bool upcasts) {
+    const TensorId scores = upcasts ? upcast_of(block, logits, vocabulary) : logits;
     const TensorId log_softmax = block.tensor("log_softmax", vocabulary, TensorDType::fp32, Category::logits);
     const TensorId loss = block.add_tensor(loss_tensor());
     block.add({.name = "loss",
                .kind = OperatorKind::cross_entropy,
-               .inputs = {upcast, labels},
+               .inputs = {scores, labels},
                .outputs = {log_softmax, loss},
                .saved = {log_softmax, labels, logits},
                .forward_flops = {.per_token = 5 * vocabulary},
@@ -71,13 +77,13 @@ TensorId chunked_loss(BlockBuilder& block, TensorId x, std::uint64_t hidden, std
 
 TensorId output_layer_with_loss(BlockBuilder& block, TensorId x, std::uint64_t hidden,
                                 std::uint64_t vocabulary, std::vector<BlockBuilder::ParameterId> parameters,
-                                TensorId labels, LossKernel kernel) {
-    if (kernel == LossKernel::chunked)
+                                TensorId labels, const LoweringOptions& options) {
+    if (options.loss == LossKernel::chunked)
         return chunked_loss(block, x, hidden, vocabulary, std::move(parameters), labels);
     const TensorId logits =
         block.linear("lm_head", x, hidden, vocabulary, std::move(parameters), Category::logits);
-    return kernel == LossKernel::fused ? fused_loss(block, logits, labels, vocabulary)
-                                       : eager_loss(block, logits, labels, vocabulary);
+    if (options.loss == LossKernel::fused) return fused_loss(block, logits, labels, vocabulary);
+    return eager_loss(block, logits, labels, vocabulary, options.upcasts());
 }
 
 }  // namespace zeroplan

@@ -26,6 +26,7 @@ LoweringOptions lowering_of(const TrainingConfig& training) {
     options.attention = training.attention;
     options.loss = training.loss;
     options.kernels = training.kernels;
+    options.compute_dtype = training.compute_dtype;
     return options;
 }
 

@@ -128,6 +128,67 @@ TEST(Llama, EagerAttentionKeepsTheSoftmax) {
     EXPECT_EQ(saved_pairs, 32U);
 }
 
+/// Saved elements a token pair by dtype, each tensor once, of what is dropped and what is kept by selective
+/// recompute.
+struct SavedPairs {
+    std::uint64_t compute = 0, fp32 = 0, mask = 0, kept = 0;
+};
+SavedPairs saved_pairs(const ModelSpec& model) {
+    const BlockKind& layer = layer_of(model);
+    std::vector<bool> saved(layer.tensors.size(), false), dropped(layer.tensors.size(), false);
+    for (const Operator& op : layer.operators) {
+        for (const std::uint32_t tensor : op.saved) saved[tensor] = true;
+        for (const std::uint32_t tensor : op.outputs) dropped[tensor] = op.attention_core;
+    }
+    SavedPairs pairs;
+    for (std::size_t t = 0; t < saved.size(); ++t) {
+        const std::uint64_t count = saved[t] ? layer.tensors[t].extent.per_token_pair : 0;
+        if (layer.tensors[t].dtype == TensorDType::compute) pairs.compute += count;
+        if (layer.tensors[t].dtype == TensorDType::fp32) pairs.fp32 += count;
+        if (layer.tensors[t].dtype == TensorDType::mask) pairs.mask += count;
+        if (!dropped[t]) pairs.kept += count;
+    }
+    return pairs;
+}
+
+// Korthikanti et al. 2022: 5·heads bytes a token pair (softmax 2, its dropout's mask 1 and output 2), all of
+// which selective recompute drops; what else is saved stays.
+TEST(Gpt2, SelectiveRecomputeDropsTheAttentionMatrices) {
+    const ModelSpec model = build_gpt2(gpt2(), {.attention = AttentionKernel::eager, .dropout = true});
+    const SavedPairs pairs = saved_pairs(model);
+    EXPECT_EQ(2 * pairs.compute + pairs.mask, 5 * 12U);
+    EXPECT_EQ(pairs.kept, 0U);
+    for (const Operator& op : layer_of(model).operators) {
+        const bool is_values = op.kind == OperatorKind::attention_values;
+        EXPECT_FALSE(is_values && op.attention_core);
+    }
+    for (const Operator& op : layer_of(build_gpt2(gpt2(), {})).operators) EXPECT_FALSE(op.attention_core);
+}
+
+TEST(Llama, EagerKernelsRepeatSharedHeadsAndKeepTheSoftmaxInFp32) {
+    DecoderConfig config = llama_2_7b();
+    config.num_key_value_heads = 8;
+    const LoweringOptions eager{.attention = AttentionKernel::eager, .kernels = Kernels::eager};
+    const SavedPairs pairs = saved_pairs(build_llama(config, eager));
+    EXPECT_EQ(pairs.compute, 32U);
+    EXPECT_EQ(pairs.fp32, 32U);
+    // k and v of 32 heads instead of 8 are kept; those of 8 are not.
+    LoweringOptions flash = eager;
+    flash.attention = AttentionKernel::flash;
+    EXPECT_EQ(
+        saved_bytes_per_token(build_llama(config, eager), DType::bf16),
+        saved_bytes_per_token(build_llama(config, flash), DType::bf16) + 2 * 2 * (32 - 8) * 128 - 4 * 32);
+}
+
+TEST(Llama, UpcastsNothingInFp32) {
+    const LoweringOptions options{.kernels = Kernels::eager, .compute_dtype = DType::fp32};
+    const ModelSpec model = build_llama(llama_2_7b(), options);
+    for (const BlockKind& kind : model.block_kinds)
+        for (const Operator& op : kind.operators) EXPECT_NE(op.kind, OperatorKind::cast);
+    // Beside the input, the normalised value of each norm and act(gate).
+    EXPECT_EQ(saved_bytes_per_token(model, DType::fp32), 4 * (10 * 4096 + 4 * 11008) + 4 * 32 + 2 * 4U);
+}
+
 TEST(Gpt2, CountsItsParametersExactly) {
     const ModelSpec model = build_gpt2(gpt2(), {});
     EXPECT_EQ(model.parameter_count(), 124439808U);

@@ -42,21 +42,26 @@ bool is_sibling(std::string_view name) {
     return false;
 }
 
-void become_sibling(const char* name, int argc, char** argv) {
+std::string sibling_path(std::string_view name) {
     const auto folder = std::filesystem::read_symlink("/proc/self/exe").parent_path();
-    const std::string program = fmt::format("zeroplan-{}", name);
-    const std::string path = (folder / program).string();
-    std::string argv0 = program;
+    std::string path = (folder / fmt::format("zeroplan-{}", name)).string();
+    if (::access(path.c_str(), X_OK) == 0) return path;
+    for (const Sibling& sibling : siblings)
+        if (name == sibling.name)
+            throw Error(ErrorCode::not_found,
+                        fmt::format("zeroplan-{} was not built: {} is not there", name, path),
+                        fmt::format("{}; then build again", sibling.needs));
+    throw Error(ErrorCode::not_found, fmt::format("{} is not there", path));
+}
+
+void become_sibling(const char* name, int argc, char** argv) {
+    const std::string path = sibling_path(name);
+    std::string argv0 = fmt::format("zeroplan-{}", name);
     std::vector<char*> arguments{argv0.data()};
     arguments.insert(arguments.end(), argv + 2, argv + argc);
     arguments.push_back(nullptr);
     ::execv(path.c_str(), arguments.data());
-    const int error = errno;
-    for (const Sibling& sibling : siblings)
-        if (std::strcmp(sibling.name, name) == 0 && error == ENOENT)
-            throw Error(ErrorCode::not_found, fmt::format("{} was not built: {} is not there", program, path),
-                        fmt::format("{}; then build again", sibling.needs));
-    throw Error(ErrorCode::io, fmt::format("cannot start {}: {}", path, std::strerror(error)));
+    throw Error(ErrorCode::io, fmt::format("cannot start {}: {}", path, std::strerror(errno)));
 }
 
 }  // namespace zeroplan::tool

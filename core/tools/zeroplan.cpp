@@ -17,7 +17,7 @@ namespace {
 using zeroplan::Error;
 using zeroplan::ErrorCode;
 
-constexpr std::array<std::string_view, 6> subcommands{"plan", "sim", "run", "compare", "list", "gui"};
+constexpr std::array<std::string_view, 7> subcommands{"plan", "sim", "run", "compare", "list", "gui", "demo"};
 /// Words of the project that a user may have read about.
 constexpr std::array<std::string_view, 4> later{"search", "score", "import", "calibrate"};
 
@@ -41,6 +41,7 @@ int run_zeroplan(CLI::App& app, int argc, char** argv) {
     zeroplan::tool::add_siblings(app);
     zeroplan::tool::add_compare(app, chosen);
     zeroplan::tool::add_list(app, chosen);
+    zeroplan::tool::add_demo(app, chosen);
     return zeroplan::command::run_command(app, argc, argv, [&] {
         if (chosen) return chosen();
         zeroplan::command::print(app.help());

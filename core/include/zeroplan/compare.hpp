@@ -31,6 +31,7 @@ struct ComparableReport {
     std::vector<Figure> figures;  ///< of the whole job
     std::vector<RankFigures> ranks;
     std::vector<std::pair<std::string, std::string>> scenario;  ///< JSON pointer → value, sorted by pointer
+    std::vector<double> losses;                                 ///< of a run, one a step
     std::string final_parameters_sha256;                        ///< "" where there is none
     friend bool operator==(const ComparableReport&, const ComparableReport&) = default;
 };

@@ -145,7 +145,8 @@ void add_run(ComparableReport& report, const ObjectReader& run) {
         std::sort(times.begin(), times.end());
         report.figures.push_back({"time", "step time", "s", times[times.size() / 2]});
     }
-    const std::vector<double> losses = numbers(run, "losses");
+    report.losses = numbers(run, "losses");
+    const std::vector<double>& losses = report.losses;
     report.figures.push_back({"training", "steps", "1", static_cast<double>(losses.size())});
     if (!losses.empty()) {
         report.figures.push_back({"training", "first loss", "1", losses.front()});

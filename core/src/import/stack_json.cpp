@@ -50,7 +50,8 @@ std::vector<StackLayer> read_layers(const ObjectReader& holder) {
 }  // namespace
 
 ModelSpec read_stack(const ConfigObject& stack, const std::string& name) {
-    // "defaults" is the job that a preset comes with: the scenario's reader takes it, see scenario_document.cpp.
+    // "defaults" is the job that a preset comes with: the scenario's reader takes it, see
+    // scenario_document.cpp.
     stack.config().allow_only({"layers", "loss", "description", "defaults"});
     if (stack.overrides()) stack.overrides()->allow_only({"preset", "file", "layers", "loss"});
     const std::vector<StackLayer> layers = read_layers(stack.holder("layers"));

@@ -1,0 +1,104 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "zeroplan/collective_cost.hpp"
+#include "zeroplan/report.hpp"
+#include "zeroplan/scenario.hpp"
+
+namespace zeroplan {
+
+/// How far a measurement can be trusted: A is scored, B is reported beside it, C is not scored.
+enum class Tier : std::uint8_t { a, b, c };
+std::string_view to_string(Tier tier);
+
+/// What was measured; a prediction is compared with the same counter only.
+enum class Counter : std::uint8_t { allocated, active, reserved, device, unspecified, resident, time };
+inline constexpr std::size_t counter_count = 7;
+std::string_view to_string(Counter counter);
+
+struct Measurement {
+    Counter counter = Counter::allocated;
+    double value = 0;  ///< bytes or seconds
+};
+
+/// A published run: its scenario as JSON text and what somebody measured.
+struct MeasuredCase {
+    std::string id, source;
+    std::string scenario_json;
+    std::optional<Tier> tier, tier_time;
+    std::vector<Measurement> measured;
+    std::optional<double> tokens_per_s_per_gpu;  ///< turned into a time if no step time is there
+    std::optional<bool> fits;
+    std::vector<std::uint64_t> ranks;  ///< ranks the figures are the maximum over; empty: all
+    bool last_rank = false;            ///< the figures are the last rank's
+};
+
+/// A published time of one collective.
+struct MeasuredCollective {
+    std::string id, source;
+    ClusterSpec cluster;
+    CollectiveKind kind = CollectiveKind::all_reduce;
+    bool all_to_all = false;  ///< not one of CollectiveKind: refused
+    std::string algorithm;    ///< forced by the measurement; "" = NCCL's choice
+    Bytes bytes;
+    double time_s = 0;
+    Tier tier = Tier::a;
+};
+
+/// One JSON object a line. Throws Error with file and line.
+std::vector<MeasuredCase> read_measured_cases(std::string_view text, const std::string& file);
+std::vector<MeasuredCollective> read_measured_collectives(std::string_view text, const std::string& file);
+
+struct ScoreRow {
+    std::string id, source;
+    Tier tier = Tier::a;
+    Counter counter = Counter::allocated;
+    double predicted = 0, measured = 0;
+    std::optional<Bytes> bytes;  ///< size of a collective
+    double error() const { return predicted / measured - 1; }
+};
+
+struct FitsRow {
+    std::string id, source;
+    Tier tier = Tier::a;
+    bool ran = true;
+    Verdict verdict = Verdict::fits;
+    bool right() const { return verdict == Verdict::marginal || (verdict == Verdict::fits) == ran; }
+};
+
+struct Refusal {
+    std::string id, source, why;
+};
+
+/// Errors of some rows: median and nearest-rank 90th percentile of |error|, mean of the signed error.
+struct ErrorSummary {
+    std::size_t cases = 0, sources = 0;
+    double median_abs_error = 0, p90_abs_error = 0, mean_error = 0;
+};
+
+struct ScoreReport {
+    std::vector<ScoreRow> rows;
+    std::vector<FitsRow> fits;
+    std::vector<Refusal> refused;
+};
+
+/// Plans every case and compares. A case that zeroplan refuses is listed, not skipped silently.
+ScoreReport score(std::span<const MeasuredCase> cases);
+ScoreReport score(std::span<const MeasuredCollective> collectives);
+
+/// Of the rows of one source (cases of one source weigh alike).
+ErrorSummary summarise(std::span<const ScoreRow> rows);
+/// Per source first, then the mean over sources, so that a source of 200 rows weighs as much as one of 2.
+ErrorSummary mean_over_sources(std::span<const ScoreRow> rows);
+/// Rows of one tier and counter.
+std::vector<ScoreRow> select(const ScoreReport& report, Tier tier, Counter counter);
+
+std::string score_json(const ScoreReport& report, int indent = 2);
+std::string score_text(const ScoreReport& report, const TextStyle& style = {});
+
+}  // namespace zeroplan

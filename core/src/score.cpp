@@ -1,0 +1,209 @@
+#include "zeroplan/score.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "zeroplan/io.hpp"
+#include "zeroplan/step_timeline.hpp"
+
+namespace zeroplan {
+namespace {
+
+bool contains(const RankGroup& group, std::uint64_t rank) {
+    return std::any_of(group.ranks.begin(), group.ranks.end(),
+                       [rank](const RankRange& range) { return range.first <= rank && rank <= range.last; });
+}
+
+/// The rank groups that the measurement is the maximum over.
+std::vector<const RankGroup*> measured_groups(const Plan& plan, const MeasuredCase& measured) {
+    std::vector<std::uint64_t> ranks = measured.ranks;
+    if (measured.last_rank) ranks.push_back(plan.scenario.world_size() - 1);
+    std::vector<const RankGroup*> groups;
+    for (const RankGroup& group : plan.rank_groups)
+        if (ranks.empty() ||
+            std::any_of(ranks.begin(), ranks.end(), [&](std::uint64_t r) { return contains(group, r); }))
+            groups.push_back(&group);
+    return groups;
+}
+
+Bytes bytes_of(const RankGroup& group, Counter counter) {
+    switch (counter) {
+        case Counter::allocated:
+            return group.steady.allocated;
+        case Counter::active:
+            return group.peak_active;
+        case Counter::reserved:
+        case Counter::unspecified:
+            return group.peak_reserved;
+        case Counter::device:
+            return group.peak_device;
+        case Counter::resident:
+            return group.resident;
+        case Counter::time:
+            break;
+    }
+    return Bytes{};
+}
+
+double predicted_bytes(const Plan& plan, const MeasuredCase& measured, Counter counter) {
+    Bytes most;
+    for (const RankGroup* group : measured_groups(plan, measured))
+        most = std::max(most, bytes_of(*group, counter));
+    return static_cast<double>(most.count());
+}
+
+double predicted_step_s(const Plan& plan) {
+    double slowest = 0;
+    for (std::uint32_t g = 0; g < plan.rank_groups.size(); ++g)
+        slowest = std::max(slowest, closed_form_step(plan, g).step_time_s);
+    return slowest;
+}
+
+/// Step time that a rate of tokens stands for.
+double seconds_of_rate(const Plan& plan, double tokens_per_s_per_gpu) {
+    const TrainingConfig& t = plan.scenario.training;
+    const double tokens = static_cast<double>(t.data_parallel) * static_cast<double>(t.micro_batch_size) *
+                          static_cast<double>(t.gradient_accumulation_steps) *
+                          static_cast<double>(t.sequence_length);
+    return tokens / (tokens_per_s_per_gpu * static_cast<double>(plan.scenario.world_size()));
+}
+
+class Scorer {
+public:
+    void add(const MeasuredCase& measured) {
+        try {
+            const Plan plan = make_plan(resolve_scenario({.text = measured.scenario_json}));
+            add_memory(plan, measured);
+            add_time(plan, measured);
+        } catch (const Error& error) {
+            report_.refused.push_back({measured.id, measured.source, error.what()});
+        }
+    }
+    ScoreReport take() { return std::move(report_); }
+
+private:
+    void add_memory(const Plan& plan, const MeasuredCase& measured) {
+        if (!measured.tier) return;
+        for (const Measurement& m : measured.measured)
+            if (m.counter != Counter::time)
+                report_.rows.push_back({measured.id, measured.source, *measured.tier, m.counter,
+                                        predicted_bytes(plan, measured, m.counter), m.value, std::nullopt});
+        if (measured.fits)
+            report_.fits.push_back(
+                {measured.id, measured.source, *measured.tier, *measured.fits, plan.memory.verdict});
+    }
+
+    void add_time(const Plan& plan, const MeasuredCase& measured) {
+        if (!measured.tier_time) return;
+        std::optional<double> seconds;
+        for (const Measurement& m : measured.measured)
+            if (m.counter == Counter::time) seconds = m.value;
+        if (!seconds && measured.tokens_per_s_per_gpu)
+            seconds = seconds_of_rate(plan, *measured.tokens_per_s_per_gpu);
+        if (seconds)
+            report_.rows.push_back({measured.id, measured.source, *measured.tier_time, Counter::time,
+                                    predicted_step_s(plan), *seconds, std::nullopt});
+    }
+
+    ScoreReport report_;
+};
+
+GroupPlacement whole_cluster(const ClusterSpec& cluster) {
+    return group_placement(GroupKind::world, 1, cluster);
+}
+
+}  // namespace
+
+std::string_view to_string(Tier tier) {
+    return tier == Tier::a ? "A" : tier == Tier::b ? "B" : "C";
+}
+
+std::string_view to_string(Counter counter) {
+    switch (counter) {
+        case Counter::allocated:
+            return "allocated";
+        case Counter::active:
+            return "active";
+        case Counter::reserved:
+            return "reserved";
+        case Counter::device:
+            return "device";
+        case Counter::unspecified:
+            return "unspecified";
+        case Counter::resident:
+            return "resident";
+        case Counter::time:
+            return "time";
+    }
+    return "?";
+}
+
+ScoreReport score(std::span<const MeasuredCase> cases) {
+    Scorer scorer;
+    for (const MeasuredCase& measured : cases) scorer.add(measured);
+    return scorer.take();
+}
+
+ScoreReport score(std::span<const MeasuredCollective> collectives) {
+    ScoreReport report;
+    for (const MeasuredCollective& c : collectives) {
+        try {
+            if (c.all_to_all)
+                throw Error(ErrorCode::not_supported, "all_to_all has no cost law in this version");
+            if (!c.algorithm.empty())
+                throw Error(ErrorCode::not_supported,
+                            "a forced algorithm ('" + c.algorithm + "') can't be asked for in this version");
+            const double seconds =
+                collective_cost(c.kind, c.bytes, whole_cluster(c.cluster), c.cluster).seconds();
+            report.rows.push_back({c.id, c.source, c.tier, Counter::time, seconds, c.time_s, c.bytes});
+        } catch (const Error& error) {
+            report.refused.push_back({c.id, c.source, error.what()});
+        }
+    }
+    return report;
+}
+
+ErrorSummary summarise(std::span<const ScoreRow> rows) {
+    if (rows.empty()) return {};
+    std::vector<double> errors;
+    double sum = 0;
+    for (const ScoreRow& row : rows) {
+        errors.push_back(std::abs(row.error()));
+        sum += row.error();
+    }
+    std::sort(errors.begin(), errors.end());
+    const std::size_t n = errors.size();
+    const double median = n % 2 == 1 ? errors[n / 2] : (errors[n / 2 - 1] + errors[n / 2]) / 2;
+    const auto nearest_rank = static_cast<std::size_t>(std::ceil(0.9 * static_cast<double>(n)));
+    return {n, 1, median, errors[nearest_rank - 1], sum / static_cast<double>(n)};
+}
+
+ErrorSummary mean_over_sources(std::span<const ScoreRow> rows) {
+    std::map<std::string, std::vector<ScoreRow>> by_source;
+    for (const ScoreRow& row : rows) by_source[row.source].push_back(row);
+    ErrorSummary mean;
+    for (const auto& [source, source_rows] : by_source) {
+        const ErrorSummary one = summarise(source_rows);
+        mean.cases += one.cases;
+        ++mean.sources;
+        mean.median_abs_error += one.median_abs_error;
+        mean.p90_abs_error += one.p90_abs_error;
+        mean.mean_error += one.mean_error;
+    }
+    if (mean.sources == 0) return mean;
+    const auto n = static_cast<double>(mean.sources);
+    mean.median_abs_error /= n;
+    mean.p90_abs_error /= n;
+    mean.mean_error /= n;
+    return mean;
+}
+
+std::vector<ScoreRow> select(const ScoreReport& report, Tier tier, Counter counter) {
+    std::vector<ScoreRow> rows;
+    std::copy_if(report.rows.begin(), report.rows.end(), std::back_inserter(rows),
+                 [&](const ScoreRow& row) { return row.tier == tier && row.counter == counter; });
+    return rows;
+}
+
+}  // namespace zeroplan

@@ -17,9 +17,10 @@ namespace {
 using zeroplan::Error;
 using zeroplan::ErrorCode;
 
-constexpr std::array<std::string_view, 7> subcommands{"plan", "sim", "run", "compare", "list", "gui", "demo"};
+constexpr std::array<std::string_view, 8> subcommands{"plan",  "sim",  "run", "compare",
+                                                      "score", "list", "gui", "demo"};
 /// Words of the project that a user may have read about.
-constexpr std::array<std::string_view, 4> later{"search", "score", "import", "calibrate"};
+constexpr std::array<std::string_view, 3> later{"search", "import", "calibrate"};
 
 template <typename Words>
 bool contains(const Words& words, std::string_view word) {
@@ -40,6 +41,7 @@ int run_zeroplan(CLI::App& app, int argc, char** argv) {
     zeroplan::tool::add_plan(app, chosen);
     zeroplan::tool::add_siblings(app);
     zeroplan::tool::add_compare(app, chosen);
+    zeroplan::tool::add_score(app, chosen);
     zeroplan::tool::add_list(app, chosen);
     zeroplan::tool::add_demo(app, chosen);
     return zeroplan::command::run_command(app, argc, argv, [&] {

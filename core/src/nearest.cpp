@@ -37,6 +37,12 @@ std::optional<std::string> nearest_of(std::string_view word, std::span<const Wor
 template <class Word>
 std::string hint_of(std::string_view word, std::span<const Word> candidates) {
     if (const auto found = nearest_of(word, candidates)) return fmt::format("did you mean \"{}\"?", *found);
+    // "h100" for "h100-sxm-80gb": what was meant is among those that start so.
+    std::vector<Word> longer;
+    for (const Word& candidate : candidates)
+        if (!word.empty() && normalised(candidate).starts_with(normalised(word))) longer.push_back(candidate);
+    if (longer.size() == 1) return fmt::format("did you mean \"{}\"?", longer.front());
+    if (!longer.empty()) return fmt::format("did you mean one of: {}?", fmt::join(longer, ", "));
     return fmt::format("known: {}", fmt::join(candidates, ", "));
 }
 

@@ -1,7 +1,8 @@
 #include <algorithm>
-#include <numeric>
+#include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "training_input.hpp"
 #include "zeroplan/units.hpp"
@@ -14,9 +15,19 @@ namespace {
                 {input.place.file, fmt::format("{}/{}", input.place.pointer, key)});
 }
 
+/// "16 GPUs in use (2 nodes × 8)"
 std::string gpus_in_words(const ClusterSpec& cluster) {
-    return fmt::format("{} GPUs are used ({} nodes × {})", cluster.gpus_used, cluster.nodes,
+    return fmt::format("{} GPU{} in use ({} node{} × {})", cluster.gpus_used,
+                       cluster.gpus_used == 1 ? "" : "s", cluster.nodes, cluster.nodes == 1 ? "" : "s",
                        cluster.gpus_per_node);
+}
+
+/// "1, 2, 4, 8", at most the ten smallest.
+std::string divisors_in_words(std::uint64_t whole) {
+    std::vector<std::uint64_t> divisors;
+    for (std::uint64_t d = 1; d <= whole && divisors.size() < 10; ++d)
+        if (whole % d == 0) divisors.push_back(d);
+    return fmt::format("{}", fmt::join(divisors, ", "));
 }
 
 /// The degree to blame when the product of the three is no divisor: the first that isn't one by itself, else
@@ -42,8 +53,8 @@ std::uint64_t derived_data_parallel(const TrainingConfig& c, const TrainingInput
          fmt::format(
              "tensor_parallel {} × pipeline_parallel {} × context_parallel {} = {} ranks don't divide the {}",
              c.tensor_parallel, c.pipeline_parallel, c.context_parallel, inner, gpus_in_words(cluster)),
-         fmt::format("choose degrees whose product divides {}, such as {}; or use {} GPUs", gpus,
-                     std::gcd(inner, gpus), inner * (gpus / inner + 1)));
+         fmt::format("choose degrees whose product divides {} ({}), or use {} GPUs", gpus,
+                     divisors_in_words(gpus), inner * (gpus / inner + 1)));
 }
 
 void check_world(const TrainingConfig& c, const TrainingInput& input, const ClusterSpec& cluster) {

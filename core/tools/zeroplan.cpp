@@ -32,7 +32,7 @@ Error unknown_subcommand(std::string_view word) {
     return {known_name ? ErrorCode::not_supported : ErrorCode::invalid_input,
             known_name ? fmt::format("{} is not part of this version", word)
                        : fmt::format("there is no subcommand \"{}\"", word),
-            zeroplan::nearest_hint(word, subcommands) + "; zeroplan --help tells what each does",
+            zeroplan::nearest_hint(word, subcommands) + " zeroplan --help tells what each does",
             {"command line", ""}};
 }
 

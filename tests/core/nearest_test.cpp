@@ -27,5 +27,12 @@ TEST(NearestHint, AsksOrListsAll) {
     EXPECT_EQ(nearest_hint("qqqqqq", words), "known: one, two");
 }
 
+TEST(NearestHint, CompletesTheBeginningOfAWord) {
+    const std::vector<std::string_view> words{"micro_batch_size", "h100-pcie-80gb", "h100-sxm-80gb"};
+    EXPECT_EQ(nearest_hint("micro_batch", words), "did you mean \"micro_batch_size\"?");
+    EXPECT_EQ(nearest_hint("H100", words), "did you mean one of: h100-pcie-80gb, h100-sxm-80gb?");
+    EXPECT_EQ(nearest_hint("", words), "known: micro_batch_size, h100-pcie-80gb, h100-sxm-80gb");
+}
+
 }  // namespace
 }  // namespace zeroplan

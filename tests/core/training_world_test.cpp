@@ -56,8 +56,8 @@ TEST(Fitted, NamesAllFiveNumbersAndTheFactorThatWorks) {
     EXPECT_EQ(error.place(), (ErrorPlace{"s.json", "/training/data_parallel"}));
     EXPECT_EQ(error.message(),
               "data_parallel 4 × tensor_parallel 2 × pipeline_parallel 1 × context_parallel 1 = 8 ranks, but "
-              "16 GPUs "
-              "are used (2 nodes × 8)");
+              "there are "
+              "16 GPUs in use (2 nodes × 8)");
     EXPECT_THAT(error.hint(), HasSubstr("data_parallel 8 would fit"));
     EXPECT_THAT(error.hint(), HasSubstr("use 8 GPUs"));
 }

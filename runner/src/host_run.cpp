@@ -118,6 +118,7 @@ private:
             finish_step({step + 1, steps, 0}, seconds_since(begin));
             if (traced) collect(trace, begin);
         }
+        steady_ = arena_.window_peak();  // before saving, which may take more
         resident_ = arena_.live().total();
     }
 
@@ -166,13 +167,10 @@ private:
     };
 
     void measure() {
-        Measured mine{arena_.window_peak().allocated.count(),
-                      {},
-                      resident_.count(),
-                      0,
-                      arena_.overall_peak().allocated.count()};
+        Measured mine{
+            steady_.allocated.count(), {}, resident_.count(), 0, arena_.overall_peak().allocated.count()};
         for (const Category category : all_categories)
-            mine.at_peak[static_cast<std::size_t>(category)] = arena_.window_peak().at_peak[category].count();
+            mine.at_peak[static_cast<std::size_t>(category)] = steady_.at_peak[category].count();
         const Bytes peak = process_memory().peak;
         mine.process_peak = peak > process_peak_at_start_ ? (peak - process_peak_at_start_).count() : 0;
 
@@ -196,6 +194,7 @@ private:
     HostExecutor executor_;
     std::optional<CheckpointWriter> checkpoint_;
     Bytes process_peak_at_start_, resident_;
+    ArenaPeak steady_;
     HostRun result_;
 };
 

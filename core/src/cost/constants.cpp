@@ -11,26 +11,16 @@ const cost::Constants& cost::constants() {
 
 std::vector<Constant> cost_constants() {
     const cost::Constants& c = cost::constants();
-    return {c.gemm_efficiency,
-            c.attention_forward_efficiency,
-            c.attention_backward_efficiency,
-            c.causal_attention_share,
-            c.memory_efficiency,
-            c.kernel_start_s,
-            c.host_call_s,
-            c.upload_efficiency,
-            c.nvlink2_efficiency,
-            c.nvlink3_efficiency,
-            c.nvlink4_efficiency,
-            c.nvlink5_efficiency,
-            c.pcie_efficiency,
-            c.pcie_staging_efficiency,
-            c.xgmi_efficiency,
-            c.host_barrier_s,
-            c.low_compute,
-            c.high_compute,
-            c.low_communication,
-            c.high_communication};
+    std::vector<Constant> all{
+        c.host_gemm_efficiency, c.causal_attention_share, c.memory_efficiency,  c.kernel_start_s,
+        c.host_call_s,          c.upload_efficiency,      c.nvlink2_efficiency, c.nvlink3_efficiency,
+        c.nvlink4_efficiency,   c.nvlink5_efficiency,     c.pcie_efficiency,    c.pcie_staging_efficiency,
+        c.xgmi_efficiency,      c.host_barrier_s,         c.low_compute,        c.high_compute,
+        c.low_communication,    c.high_communication};
+    for (const auto* by_generation :
+         {&c.attention_backward_efficiency, &c.attention_forward_efficiency, &c.gemm_efficiency})
+        all.insert(all.begin(), by_generation->begin(), by_generation->end());
+    return all;
 }
 
 }  // namespace zeroplan

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cost/constants.hpp"
+#include "cost/nccl_tables.hpp"
 
 namespace zeroplan {
 namespace {
@@ -46,9 +47,11 @@ CostModel::CostModel(const ModelSpec& model, const TrainingConfig& training, con
     const cost::Constants& c = cost::constants();
     const GpuSpec& gpu = cluster.gpu;
     const double attention = require_rate(gpu, attention_dtype(training.compute_dtype));
-    rates_.linear_flop_per_s = require_rate(gpu, training.compute_dtype) * c.gemm_efficiency.value;
-    rates_.attention_flop_per_s = attention * c.attention_forward_efficiency.value;
-    rates_.attention_backward_flop_per_s = attention * c.attention_backward_efficiency.value;
+    const auto generation = static_cast<std::size_t>(nccl::generation(gpu.compute_capability));
+    const double gemm = (gpu.is_host ? c.host_gemm_efficiency : c.gemm_efficiency[generation]).value;
+    rates_.linear_flop_per_s = require_rate(gpu, training.compute_dtype) * gemm;
+    rates_.attention_flop_per_s = attention * c.attention_forward_efficiency[generation].value;
+    rates_.attention_backward_flop_per_s = attention * c.attention_backward_efficiency[generation].value;
     rates_.memory_bytes_per_s = gpu.hbm_bytes_per_s * c.memory_efficiency.value;
     rates_.kernel_start_s = gpu.is_host ? c.host_call_s.value : c.kernel_start_s.value;
     const double upload = gpu.is_host ? gpu.hbm_bytes_per_s : cluster.host.pcie_bytes_per_s;

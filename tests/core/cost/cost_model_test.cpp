@@ -55,7 +55,8 @@ TEST(CostModel, LinearIsBoundByFlops) {
     const WorkCost cost = model_of(plan).cost(forward());
     EXPECT_DOUBLE_EQ(cost.flops, 2e9);
     EXPECT_DOUBLE_EQ(cost.bytes, 6e6);
-    EXPECT_DOUBLE_EQ(cost.seconds, 2e9 / (1e14 * value_of("gemm_efficiency")) + value_of("kernel_start_s"));
+    EXPECT_DOUBLE_EQ(cost.seconds,
+                     2e9 / (1e14 * value_of("gemm_efficiency_hopper")) + value_of("kernel_start_s"));
 }
 
 TEST(CostModel, LinearIsBoundByBytesWhereMemoryIsSlow) {
@@ -72,7 +73,7 @@ TEST(CostModel, BackwardOfLinearIsTwoProducts) {
     EXPECT_DOUBLE_EQ(cost.flops, 4e9);
     EXPECT_DOUBLE_EQ(cost.bytes, 10e6);
     EXPECT_DOUBLE_EQ(cost.seconds,
-                     4e9 / (1e14 * value_of("gemm_efficiency")) + 2 * value_of("kernel_start_s"));
+                     4e9 / (1e14 * value_of("gemm_efficiency_hopper")) + 2 * value_of("kernel_start_s"));
 }
 
 TEST(CostModel, AddingToGradientsReadsThemToo) {
@@ -90,8 +91,8 @@ TEST(CostModel, FusedAttentionComputesTheLowerTriangle) {
     op.forward_flops = {.per_token_pair = 4000};  // 4e9 over 1000 × 1000 pairs
     const WorkCost cost = model_of(plan).cost(forward());
     EXPECT_DOUBLE_EQ(cost.flops, 2e9);
-    EXPECT_DOUBLE_EQ(cost.seconds,
-                     2e9 / (1e14 * value_of("attention_forward_efficiency")) + value_of("kernel_start_s"));
+    EXPECT_DOUBLE_EQ(cost.seconds, 2e9 / (1e14 * value_of("attention_forward_efficiency_hopper")) +
+                                       value_of("kernel_start_s"));
 }
 
 TEST(CostModel, OnlyTheOperatorsPartOfAUnitMoves) {

@@ -34,7 +34,7 @@ const embedded::File& find_preset(const ObjectReader& model) {
     for (const embedded::File& file : embedded::models()) names.push_back(file.name);
     throw Error(ErrorCode::not_found, fmt::format("no model preset is named \"{}\"", name),
                 nearest_hint(name, std::span<const std::string_view>(names)) +
-                    " A file is given with {\"file\": \"path\"}.",
+                    "; a file is given with {\"file\": \"path\"}",
                 model.place("preset"));
 }
 

@@ -104,7 +104,7 @@ ClusterSpec read_topology(const std::string& name, const ErrorPlace& place) {
     std::vector<std::string_view> names;
     for (const embedded::File& file : embedded::topologies()) names.push_back(file.name);
     throw Error(ErrorCode::not_found, fmt::format("no topology is named \"{}\"", name),
-                nearest_hint(name, names) + " A file of your own needs its path or the ending .json.", place);
+                nearest_hint(name, names) + "; a file of your own needs its path or the ending .json", place);
 }
 
 IntraNode usual_intra_node(const GpuSpec& gpu) {

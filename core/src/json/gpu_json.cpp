@@ -111,7 +111,7 @@ GpuSpec read_gpu(const json& gpu, const ErrorPlace& place) {
     std::vector<std::string_view> names;
     for (const embedded::File& file : embedded::gpus()) names.push_back(file.name);
     throw Error(ErrorCode::not_found, fmt::format("no GPU is named \"{}\"", name),
-                nearest_hint(name, names) + " Or give an object of its figures.", place);
+                nearest_hint(name, names) + "; or give an object of its figures", place);
 }
 
 json gpu_json(const GpuSpec& gpu) {

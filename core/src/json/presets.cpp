@@ -21,7 +21,9 @@ std::string rate(double bytes_per_s) {
 
 std::string summary_of(const ModelSpec& model) {
     std::string text = format_count(model.parameter_count()) + " parameters";
-    if (model.layers > 0)
+    if (model.batch == BatchKind::features)
+        text += fmt::format(", {} linears", model.blocks.size());
+    else if (model.layers > 0)
         text += fmt::format(", {} layers of {}", model.layers, format_count(model.hidden_size));
     if (model.batch == BatchKind::tokens)
         text += fmt::format(", up to {} tokens", format_count(model.max_sequence_length));

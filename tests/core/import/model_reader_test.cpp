@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "embedded_files.hpp"
+#include "json/parse.hpp"
+#include "zeroplan/io.hpp"
 
 namespace zeroplan {
 namespace {
@@ -160,6 +162,26 @@ TEST(ReadModel, NamesThePlaceOfAWrongStack) {
         error_of(json::parse(R"({"layers": [{"linear": [4, 5]}, {"linear": [6, 4]}], "loss": "mse"})"));
     EXPECT_EQ(widths.place().file, "scenario.json");
     EXPECT_THAT(widths.message(), testing::AllOf(HasSubstr("5"), HasSubstr("6")));
+}
+
+/// Reads `text` as a config.json: a model or an Error, whatever it is.
+void read_or_refuse(const std::string& text) {
+    try {
+        read(parse_json(text, "damaged.json"));
+    } catch (const Error& error) {
+        EXPECT_FALSE(error.message().empty());
+    }
+}
+
+TEST(ReadModel, AnswersDamagedTextWithAnError) {
+    const std::string text = read_text_file(configs + "/llama-3.2-1b-tied.json");
+    for (std::size_t end = 0; end < text.size(); ++end) read_or_refuse(text.substr(0, end));
+    for (std::size_t at = 0; at < text.size(); ++at)
+        for (const char c : {'\0', '"', '9', '-', '{', ']', 'e', '\xff'}) {
+            std::string damaged = text;
+            damaged[at] = c;
+            read_or_refuse(damaged);
+        }
 }
 
 }  // namespace

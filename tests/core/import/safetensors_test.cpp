@@ -177,6 +177,24 @@ TEST_F(Safetensors, TakesAHeaderWithoutData) {
     EXPECT_EQ(read_safetensors(path).notes.size(), 1U);
 }
 
+TEST_F(Safetensors, AnswersDamagedFilesWithAnError) {
+    const ModelSpec model = read_model({{"preset", "gpt2"}, {"n_layer", 1}}, "", {});
+    const fs::path path = write("whole.safetensors", shapes_of(model));
+    const auto header_end = static_cast<std::size_t>(fs::file_size(path) - 2 * model.parameter_count());
+    std::string bytes(header_end, '\0');
+    std::ifstream(path, std::ios::binary).read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    for (std::size_t at = 0; at < bytes.size(); at += 7) {
+        std::string damaged = bytes;
+        damaged[at] = static_cast<char>(damaged[at] ^ 0x15);
+        write_text("damaged.safetensors", damaged);
+        try {
+            read("damaged.safetensors");
+        } catch (const Error& error) {
+            EXPECT_FALSE(error.message().empty());
+        }
+    }
+}
+
 TEST_F(Safetensors, RefusesBrokenFiles) {
     const auto message = [this](const std::string& header, std::uint64_t data) {
         write("broken.safetensors", header, data);

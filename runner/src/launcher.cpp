@@ -26,7 +26,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 /// The others notice a failed rank by themselves within moments; these are for those that don't.
-constexpr std::chrono::seconds grace_before_term{3}, grace_before_kill{6};
+constexpr std::chrono::seconds grace_before_term{1}, grace_before_kill{3};
 
 /// Blocks the signals that launch() waits for, and puts everything back.
 class BlockedSignals {

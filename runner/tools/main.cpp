@@ -139,7 +139,7 @@ constexpr const char* footer =
     "Example: train the tutorial model under ZeRO 3 on four processes of this machine\n"
     "  zeroplan run --model tutorial-mlp --zero 3 --ranks 4\n"
     "The same under torchrun:\n"
-    "  torchrun --nproc-per-node 4 --no-python zeroplan-run --model tutorial-mlp --zero 3";
+    "  torchrun --nproc_per_node 4 --no_python zeroplan-run --model tutorial-mlp --zero 3";
 
 }  // namespace
 }  // namespace zeroplan::tool

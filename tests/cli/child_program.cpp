@@ -1,4 +1,4 @@
-#include "child_program.hpp"
+#include "cli/child_program.hpp"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -14,7 +14,7 @@
 #include <stdexcept>
 #include <thread>
 
-namespace zeroplan::cli {
+namespace zeroplan::test {
 namespace {
 
 std::string temporary_file() {
@@ -25,21 +25,27 @@ std::string temporary_file() {
     return path;
 }
 
+std::string content_of(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
 }  // namespace
 
 ChildProgram::ChildProgram(const std::string& name, const std::vector<std::string>& arguments,
-                           const Environment& environment)
+                           const std::vector<std::string>& environment)
     : out_(temporary_file()), err_(temporary_file()) {
     const std::string path = std::string(ZEROPLAN_BIN_DIR) + "/" + name;
     std::vector<std::string> words{name};
     words.insert(words.end(), arguments.begin(), arguments.end());
+    std::vector<std::string> variables = environment;
     std::vector<char*> argv;
     for (std::string& word : words) argv.push_back(word.data());
     argv.push_back(nullptr);
     pid_ = fork();
     if (pid_ != 0) return;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    for (const auto& [variable, value] : environment) setenv(variable.c_str(), value.c_str(), 1);
+    for (std::string& variable : variables) putenv(variable.data());
     dup2(open("/dev/null", O_RDONLY), STDIN_FILENO);
     dup2(open(out_.c_str(), O_WRONLY), STDOUT_FILENO);
     dup2(open(err_.c_str(), O_WRONLY), STDERR_FILENO);
@@ -56,16 +62,12 @@ ChildProgram::~ChildProgram() {
     unlink(err_.c_str());
 }
 
-ProgramResult ChildProgram::wait() {
+Outcome ChildProgram::wait() {
     int status = 0;
     waitpid(pid_, &status, 0);
     ended_ = true;
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status), content_of(out_), content_of(err_)};
-}
-
-ProgramResult run_program(const std::string& name, const std::vector<std::string>& arguments,
-                          const ChildProgram::Environment& environment) {
-    return ChildProgram(name, arguments, environment).wait();
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), content_of(out_),
+            content_of(err_)};
 }
 
 std::vector<pid_t> children_of(pid_t parent) {
@@ -87,24 +89,4 @@ bool exists(pid_t process) {
     return kill(process, 0) == 0;
 }
 
-TemporaryFolder::TemporaryFolder() {
-    path_ = (std::filesystem::temp_directory_path() / "zeroplan-test-XXXXXX").string();
-    if (mkdtemp(path_.data()) == nullptr) throw std::runtime_error("can't make a temporary folder");
-}
-
-TemporaryFolder::~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-}
-
-std::string TemporaryFolder::file(const std::string& name, const std::string& content) const {
-    std::ofstream(file(name), std::ios::binary) << content;
-    return file(name);
-}
-
-std::string content_of(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
-}
-
-}  // namespace zeroplan::cli
+}  // namespace zeroplan::test

@@ -1,33 +1,27 @@
 #pragma once
 #include <sys/types.h>
 
-#include <map>
 #include <string>
 #include <vector>
 
-namespace zeroplan::cli {
+#include "cli/run_program.hpp"
 
-/// How a program ended. `status` is its exit status, or minus the signal that killed it.
-struct ProgramResult {
-    int status = 0;
-    std::string out, err;
-};
+namespace zeroplan::test {
 
-/// A program of this build, started with its output caught in files. Killed if the test ends before it does.
+/// A program of this build that runs beside the test, which may send it signals; killed if the test ends
+/// first.
 class ChildProgram {
 public:
-    using Environment = std::map<std::string, std::string>;
-
-    /// `name`: a program in the build's bin folder. Variables of `environment` are added to this process's.
+    /// `name`: a program in the build's bin folder; `environment` holds further NAME=VALUE.
     ChildProgram(const std::string& name, const std::vector<std::string>& arguments,
-                 const Environment& environment = {});
+                 const std::vector<std::string>& environment = {});
     ChildProgram(const ChildProgram&) = delete;
     ChildProgram& operator=(const ChildProgram&) = delete;
     ~ChildProgram();
 
     pid_t pid() const { return pid_; }
     /// Waits until it has ended.
-    ProgramResult wait();
+    Outcome wait();
 
 private:
     std::string out_, err_;  ///< files
@@ -35,30 +29,10 @@ private:
     bool ended_ = false;
 };
 
-ProgramResult run_program(const std::string& name, const std::vector<std::string>& arguments,
-                          const ChildProgram::Environment& environment = {});
-
 /// Processes that `parent` has started and that are still there.
 std::vector<pid_t> children_of(pid_t parent);
 /// Waits until `parent` has `count` children.
 std::vector<pid_t> wait_for_children(pid_t parent, std::size_t count);
 bool exists(pid_t process);
 
-/// A folder for a test's files, removed with everything in it.
-class TemporaryFolder {
-public:
-    TemporaryFolder();
-    TemporaryFolder(const TemporaryFolder&) = delete;
-    TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-    ~TemporaryFolder();
-    std::string file(const std::string& name) const { return path_ + "/" + name; }
-    /// Writes the file and returns its path.
-    std::string file(const std::string& name, const std::string& content) const;
-
-private:
-    std::string path_;
-};
-
-std::string content_of(const std::string& path);
-
-}  // namespace zeroplan::cli
+}  // namespace zeroplan::test

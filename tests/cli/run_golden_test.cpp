@@ -1,17 +1,18 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "child_program.hpp"
+#include "cli/run_program.hpp"
 
-namespace zeroplan::cli {
+namespace zeroplan::test {
 namespace {
 
 using nlohmann::json;
 
 json golden_jobs() {
-    return json::parse(content_of(std::string(ZEROPLAN_SOURCE_DIR) + "/tests/golden/plain_stacks.json"))
+    return json::parse(std::ifstream(std::string(ZEROPLAN_SOURCE_DIR) + "/tests/golden/plain_stacks.json"))
         .at("jobs");
 }
 
@@ -40,7 +41,7 @@ TEST_P(RunGolden, HasPyTorchsLosses) {
     const TemporaryFolder folder;
     const std::string scenario = folder.file("scenario.json", scenario_of(job).dump());
     for (const char* stage : {"0", "3"}) {
-        const ProgramResult result =
+        const Outcome result =
             run_program("zeroplan-run", {"--scenario", scenario, "--zero", stage, "--ranks",
                                          std::to_string(job.at("ranks").get<int>()), "--json"});
         ASSERT_EQ(result.status, 0) << result.err;
@@ -55,4 +56,4 @@ TEST_P(RunGolden, HasPyTorchsLosses) {
 INSTANTIATE_TEST_SUITE_P(Jobs, RunGolden, testing::Range<std::size_t>(0, 5));
 
 }  // namespace
-}  // namespace zeroplan::cli
+}  // namespace zeroplan::test

@@ -3,13 +3,14 @@
 
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "child_program.hpp"
+#include "cli/child_program.hpp"
 
-namespace zeroplan::cli {
+namespace zeroplan::test {
 namespace {
 
 using nlohmann::json;
@@ -25,7 +26,7 @@ std::vector<std::string> operator+(std::vector<std::string> a, const std::vector
 }
 
 json report_of(const std::vector<std::string>& arguments) {
-    const ProgramResult result = run_program("zeroplan-run", arguments + std::vector<std::string>{"--json"});
+    const Outcome result = run_program("zeroplan-run", arguments + std::vector<std::string>{"--json"});
     EXPECT_EQ(result.status, 0) << result.err;
     EXPECT_EQ(result.err, "");
     return json::parse(result.out, nullptr, false);
@@ -57,7 +58,7 @@ INSTANTIATE_TEST_SUITE_P(Ranks, RunTutorial, testing::Values(1, 2, 3, 4, 8));
 
 TEST(Run, SaysThatTrainingCompleted) {
     SKIP_WITHOUT_RUNNER();
-    const ProgramResult result = run_program(
+    const Outcome result = run_program(
         "zeroplan-run", {"--model", "tutorial-mlp", "--zero", "3", "--ranks", "2", "--set", "/run/epochs=1"});
     EXPECT_EQ(result.status, 0) << result.err;
     EXPECT_NE(result.out.find("Training completed successfully"), std::string::npos) << result.out;
@@ -108,7 +109,7 @@ TEST(Run, NamesTheRankThatWasKilled) {
     ChildProgram program("zeroplan-run", long_run + std::vector<std::string>{"--ranks", "3"});
     const auto ranks = wait_for_children(program.pid(), 3);
     kill(ranks[1], SIGKILL);
-    const ProgramResult result = program.wait();
+    const Outcome result = program.wait();
     EXPECT_EQ(result.status, 3);
     EXPECT_NE(result.err.find("rank 1 (process " + std::to_string(ranks[1]) + ") was killed by signal 9"),
               std::string::npos)
@@ -121,17 +122,15 @@ TEST(Run, EndsWithItsRanksOnCtrlC) {
     ChildProgram program("zeroplan-run", long_run + std::vector<std::string>{"--ranks", "2"});
     const auto ranks = wait_for_children(program.pid(), 2);
     kill(program.pid(), SIGINT);
-    EXPECT_EQ(program.wait().status, -SIGINT);
+    EXPECT_EQ(program.wait().status, 128 + SIGINT);
     for (const pid_t rank : ranks) EXPECT_FALSE(exists(rank));
 }
 
 /// As torchrun starts them.
-ChildProgram::Environment rank_of(int rank, int world, int port) {
-    return {{"RANK", std::to_string(rank)},
-            {"WORLD_SIZE", std::to_string(world)},
-            {"LOCAL_RANK", std::to_string(rank)},
-            {"MASTER_ADDR", "127.0.0.1"},
-            {"MASTER_PORT", std::to_string(port)}};
+std::vector<std::string> rank_of(int rank, int world, int port) {
+    return {"RANK=" + std::to_string(rank), "WORLD_SIZE=" + std::to_string(world),
+            "LOCAL_RANK=" + std::to_string(rank), "MASTER_ADDR=127.0.0.1",
+            "MASTER_PORT=" + std::to_string(port)};
 }
 /// Tests may run side by side.
 int port_of_test(int number) {
@@ -145,7 +144,7 @@ TEST(Run, JoinsRanksThatALauncherStarted) {
     const int port = port_of_test(0);
     ChildProgram second("zeroplan-run", arguments, rank_of(1, 2, port));
     ChildProgram first("zeroplan-run", arguments, rank_of(0, 2, port));
-    const ProgramResult of_first = first.wait(), of_second = second.wait();
+    const Outcome of_first = first.wait(), of_second = second.wait();
     EXPECT_EQ(of_first.status, 0) << of_first.err;
     EXPECT_EQ(of_second.status, 0) << of_second.err;
     EXPECT_EQ(of_second.out, "");
@@ -164,7 +163,7 @@ TEST(Run, NamesTheRankThatDiedUnderALauncher) {
     std::this_thread::sleep_for(std::chrono::seconds(2));  // so that it is in the middle of its steps
     kill(second.pid(), SIGKILL);
     for (ChildProgram* survivor : {&first, &third}) {
-        const ProgramResult result = survivor->wait();
+        const Outcome result = survivor->wait();
         EXPECT_EQ(result.status, 3);
         EXPECT_NE(result.err.find("rank 1 (process " + std::to_string(second.pid()) + ")"), std::string::npos)
             << result.err;
@@ -174,10 +173,10 @@ TEST(Run, NamesTheRankThatDiedUnderALauncher) {
 TEST(Run, WritesATraceOfEveryRank) {
     SKIP_WITHOUT_RUNNER();
     const TemporaryFolder folder;
-    const std::string path = folder.file("trace.json");
+    const std::string path = folder.path("trace.json");
     report_of({"--model", "tutorial-mlp", "--zero", "3", "--ranks", "2", "--set", "/run/epochs=1", "--trace",
                path});
-    const json trace = json::parse(content_of(path));
+    const json trace = json::parse(std::ifstream(path));
     std::map<std::pair<int, int>, int> spans;  // by process and thread
     for (const json& event : trace.at("traceEvents")) {
         if (event.at("ph") != "X") continue;
@@ -191,13 +190,13 @@ TEST(Run, WritesATraceOfEveryRank) {
 struct WrongInput {
     std::vector<std::string> arguments;
     std::string mentions;
-    ChildProgram::Environment environment = {};
+    std::vector<std::string> environment = {};
 };
 class RunRefuses : public testing::TestWithParam<WrongInput> {};
 
 TEST_P(RunRefuses, WithOneClearError) {
     SKIP_WITHOUT_RUNNER();
-    const ProgramResult result = run_program("zeroplan-run", GetParam().arguments, GetParam().environment);
+    const Outcome result = run_program("zeroplan-run", GetParam().arguments, GetParam().environment);
     EXPECT_EQ(result.status, 2);
     EXPECT_EQ(result.out, "");
     EXPECT_NE(result.err.find(GetParam().mentions), std::string::npos) << result.err;
@@ -223,4 +222,4 @@ INSTANTIATE_TEST_SUITE_P(
         WrongInput{{"--model", "tutorial-mlp"}, "RANK=2", rank_of(2, 2, 1024)}));
 
 }  // namespace
-}  // namespace zeroplan::cli
+}  // namespace zeroplan::test

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <random>
 
+#include "core/cost/random_program.hpp"
 #include "core/cost/tiny_plan.hpp"
 #include "zeroplan/collective_cost.hpp"
 
@@ -14,15 +15,10 @@ namespace {
 using test::all_gather;
 using test::host;
 using test::on;
+using test::random_operations;
 using test::reduce_scatter;
-
-const std::vector<Buffer> buffers{
-    {.role = BufferRole::parameters, .dtype = DType::bf16, .elements = 64'000'000},
-    {.role = BufferRole::gathered_parameters, .dtype = DType::bf16, .elements = 1000}};
-
-OptimizerStep work(std::uint64_t elements) {
-    return {.parameters = {0}, .elements = elements};
-}
+using test::work;
+using test::work_buffers;
 
 CollectiveCost cost_of(const Plan& plan, const Collective& c) {
     const ClusterSpec& cluster = plan.scenario.cluster;
@@ -71,7 +67,8 @@ TEST(Simulate, EqualsTheClosedFormOnOneCommunicationStream) {
         cluster.gpus_used = ranks;
         for (const std::uint64_t elements : {16384U, 1'048'576U, 134'217'728U}) {
             const Plan plan = test::test_plan(
-                cluster, {{"micro_batch", 3, sharded_step(12, elements, Stream::gather, elements)}}, buffers);
+                cluster, {{"micro_batch", 3, sharded_step(12, elements, Stream::gather, elements)}},
+                work_buffers);
             SCOPED_TRACE(std::to_string(ranks) + " ranks, " + std::to_string(elements) + " elements");
             const SimReport report = simulate(plan);
             expect_equal_times(report.rank_groups[0], report.closed_form, 1e-9);
@@ -81,7 +78,7 @@ TEST(Simulate, EqualsTheClosedFormOnOneCommunicationStream) {
 
 TEST(Simulate, EqualsTheClosedFormWhereStreamsShareNoLink) {
     // Shard groups stay in a node (NVLink), replicas have one rank a node (NIC).
-    Plan plan = test::test_plan(test::test_cluster(64), {}, buffers);
+    Plan plan = test::test_plan(test::test_cluster(64), {}, work_buffers);
     plan.layout.shard_group = 8;
     std::vector<Operation> operations = sharded_step(12, 50'000'000, Stream::reduce, 50'000'000);
     for (Operation& operation : operations)
@@ -94,16 +91,38 @@ TEST(Simulate, EqualsTheClosedFormWhereStreamsShareNoLink) {
     ASSERT_EQ(report.links.size(), 2U);
 }
 
+TEST(Simulate, EqualsTheClosedFormOnRandomPrograms) {
+    for (std::uint32_t seed = 0; seed < 40; ++seed) {
+        std::mt19937 random(seed);
+        const Plan plan = test::test_plan(test::test_cluster(2),
+                                          {{"a", 1 + seed % 3, random_operations(random, Stream::gather)},
+                                           {"b", 1, random_operations(random, Stream::gather)}},
+                                          work_buffers);
+        SCOPED_TRACE(seed);
+        const SimReport report = simulate(plan);
+        expect_equal_times(report.rank_groups[0], report.closed_form, 1e-9);
+    }
+}
+
+TEST(Simulate, ContinuesLongRepetitionsAsTheClosedFormDoes) {
+    const Plan plan = test::test_plan(
+        test::test_cluster(2),
+        {{"micro_batch", 1'000'000, sharded_step(4, 50'000'000, Stream::gather, 50'000'000)}}, work_buffers);
+    const SimReport report = simulate(plan);
+    expect_equal_times(report.rank_groups[0], report.closed_form, 1e-9);
+}
+
 TEST(Simulate, RunsWithoutAnyCommunication) {
-    const Plan plan =
-        test::test_plan(test::test_cluster(1, 1), {{"step", 2, {on(Stream::compute, work(1000))}}}, buffers);
+    const Plan plan = test::test_plan(test::test_cluster(1, 1),
+                                      {{"step", 2, {on(Stream::compute, work(1000))}}}, work_buffers);
     const SimReport report = simulate(plan);
     expect_equal_times(report.rank_groups[0], report.closed_form, 1e-12);
     EXPECT_TRUE(report.links.empty());
 }
 
 TEST(Simulate, AnEmptyStepTakesNoTime) {
-    const SimReport report = simulate(test::test_plan(test::test_cluster(1), {{"step", 1, {}}}, buffers));
+    const SimReport report =
+        simulate(test::test_plan(test::test_cluster(1), {{"step", 1, {}}}, work_buffers));
     EXPECT_EQ(report.rank_groups[0].step_time_s, 0);
 }
 
@@ -116,7 +135,7 @@ TEST(Simulate, TwoFlowsShareANic) {
         {{"step",
           1,
           {on(Stream::gather, all_gather(elements)), on(Stream::reduce, reduce_scatter(elements))}}},
-        buffers);
+        work_buffers);
     const CollectiveCost cost = cost_of(plan, all_gather(elements));
     const SimReport report = simulate(plan);
     EXPECT_NEAR(report.rank_groups[0].step_time_s, cost.latency_s + 2 * cost.unit_bytes / 50e9, 1e-9);
@@ -137,7 +156,7 @@ TEST(Simulate, TheLongerFlowSpeedsUpWhenTheShorterHasEnded) {
         {{"step",
           1,
           {on(Stream::gather, all_gather(elements)), on(Stream::reduce, reduce_scatter(2 * elements))}}},
-        buffers);
+        work_buffers);
     const CollectiveCost a = cost_of(plan, all_gather(elements));
     const SimReport report = simulate(plan);
     const auto& operations = report.rank_groups[0].operations;
@@ -146,9 +165,9 @@ TEST(Simulate, TheLongerFlowSpeedsUpWhenTheShorterHasEnded) {
 }
 
 TEST(Simulate, ContentionOnlyEverSlowsDown) {
-    const Plan plan =
-        test::test_plan(test::test_cluster(16),
-                        {{"step", 1, sharded_step(20, 134'217'728, Stream::reduce, 1'000'000)}}, buffers);
+    const Plan plan = test::test_plan(test::test_cluster(16),
+                                      {{"step", 1, sharded_step(20, 134'217'728, Stream::reduce, 1'000'000)}},
+                                      work_buffers);
     const SimReport report = simulate(plan);
     EXPECT_GT(report.rank_groups[0].step_time_s, report.closed_form.step_time_s * (1 + 1e-6));
     EXPECT_LT(report.rank_groups[0].step_time_s, report.closed_form.step_time_s * 2);
@@ -158,7 +177,7 @@ TEST(Simulate, ContentionOnlyEverSlowsDown) {
 
 TEST(Simulate, RankGroupsMeetInTheirCollectives) {
     // The second group computes longer; the first one's next collective has to wait for it.
-    Plan plan = test::test_plan(test::test_cluster(2), {}, buffers);
+    Plan plan = test::test_plan(test::test_cluster(2), {}, work_buffers);
     const auto program = [](std::uint64_t elements) {
         return std::vector<Section>{
             {"step",
@@ -167,7 +186,7 @@ TEST(Simulate, RankGroupsMeetInTheirCollectives) {
               on(Stream::compute, work(1000), {1})}}};
     };
     plan.programs[0].step = program(1'000'000);
-    plan.programs.push_back({buffers, {}, {}, {}, program(5'000'000'000)});
+    plan.programs.push_back({work_buffers, {}, {}, {}, program(5'000'000'000)});
     plan.rank_groups.push_back({.ranks = {{8, 15}}, .program = 1});
     plan.rank_groups[0].ranks = {{0, 7}};
     const SimReport report = simulate(plan);
@@ -179,8 +198,9 @@ TEST(Simulate, RankGroupsMeetInTheirCollectives) {
 
 TEST(Simulate, RefusesRankGroupsWithDifferentCollectives) {
     Plan plan = test::test_plan(test::test_cluster(2), {{"step", 1, {on(Stream::gather, all_gather(1000))}}},
-                                buffers);
-    plan.programs.push_back({buffers, {}, {}, {}, {{"step", 1, {on(Stream::gather, all_gather(2000))}}}});
+                                work_buffers);
+    plan.programs.push_back(
+        {work_buffers, {}, {}, {}, {{"step", 1, {on(Stream::gather, all_gather(2000))}}}});
     plan.rank_groups.push_back({.ranks = {{8, 15}}, .program = 1});
     EXPECT_THROW(simulate(plan), Error);
 }
@@ -188,7 +208,7 @@ TEST(Simulate, RefusesRankGroupsWithDifferentCollectives) {
 TEST(Simulate, ReportsProgress) {
     const Plan plan =
         test::test_plan(test::test_cluster(2),
-                        {{"step", 1, sharded_step(20, 1'000'000, Stream::reduce, 1'000'000)}}, buffers);
+                        {{"step", 1, sharded_step(20, 1'000'000, Stream::reduce, 1'000'000)}}, work_buffers);
     std::vector<double> shares;
     simulate(plan, {[&shares](double share) { shares.push_back(share); }});
     ASSERT_FALSE(shares.empty());

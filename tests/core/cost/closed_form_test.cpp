@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <random>
 
+#include "core/cost/random_program.hpp"
 #include "core/cost/tiny_plan.hpp"
 #include "zeroplan/collective_cost.hpp"
 #include "zeroplan/cost_model.hpp"
@@ -15,19 +16,13 @@ namespace {
 using test::all_gather;
 using test::host;
 using test::on;
+using test::random_operations;
 using test::reduce_scatter;
-
-const std::vector<Buffer> buffers{
-    {.role = BufferRole::parameters, .dtype = DType::bf16, .elements = 64'000'000},
-    {.role = BufferRole::gathered_parameters, .dtype = DType::bf16, .elements = 1000}};
-
-/// An operation of the compute stream that takes time in proportion to `elements`.
-OptimizerStep work(std::uint64_t elements) {
-    return {.parameters = {0}, .elements = elements};
-}
+using test::work;
+using test::work_buffers;
 
 Plan plan_of(std::vector<Operation> operations, std::uint64_t repeat = 1) {
-    return test::test_plan(test::test_cluster(2), {{"step", repeat, std::move(operations)}}, buffers);
+    return test::test_plan(test::test_cluster(2), {{"step", repeat, std::move(operations)}}, work_buffers);
 }
 
 double work_s(const Plan& plan, std::uint64_t elements) {
@@ -219,44 +214,12 @@ Spans execute_literally(const Plan& plan) {
     return spans;
 }
 
-std::vector<Operation> random_operations(std::mt19937& random) {
-    const auto upto = [&random](std::uint32_t n) {
-        return std::uniform_int_distribution<std::uint32_t>(0, n)(random);
-    };
-    std::vector<Operation> operations;
-    for (OperationId id = 0; id < 40; ++id) {
-        std::vector<OperationId> waits;
-        for (std::uint32_t w = upto(3); id > 0 && w > 1; --w) waits.push_back(upto(id - 1));
-        switch (upto(7)) {
-            case 0:
-                operations.push_back(host(Free{1}, waits));
-                break;
-            case 1:
-                operations.push_back(host(Wait{}, waits));
-                break;
-            case 2:
-                operations.push_back(host(Allocate{1}));
-                break;
-            case 3:
-                operations.push_back(on(Stream::gather, all_gather(1'000'000 * (1 + upto(50))), waits));
-                break;
-            case 4:
-                operations.push_back(on(Stream::reduce, reduce_scatter(1'000'000 * (1 + upto(50))), waits));
-                break;
-            default:
-                operations.push_back(on(Stream::compute, work(1'000'000 * upto(90)),
-                                        upto(1) == 0 ? waits : std::vector<OperationId>{}));
-        }
-    }
-    return operations;
-}
-
 TEST(ClosedForm, FollowsTheRulesLiterallyOnRandomPrograms) {
     for (std::uint32_t seed = 0; seed < 200; ++seed) {
         std::mt19937 random(seed);
-        const std::vector<Section> sections{{"a", 1 + seed % 3, random_operations(random)},
-                                            {"b", 1, random_operations(random)}};
-        const Plan plan = test::test_plan(test::test_cluster(2), sections, buffers);
+        const std::vector<Section> sections{{"a", 1 + seed % 3, random_operations(random, Stream::reduce)},
+                                            {"b", 1, random_operations(random, Stream::reduce)}};
+        const Plan plan = test::test_plan(test::test_cluster(2), sections, work_buffers);
         const Spans expected = execute_literally(plan);
         const StepTimeline step = closed_form_step(plan);
         ASSERT_EQ(step.operations.size(), expected.operations.size());

@@ -1,0 +1,104 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "cli/run_program.hpp"
+
+namespace zeroplan::test {
+namespace {
+
+using testing::HasSubstr;
+using Arguments = std::vector<std::string>;
+
+std::string content_of(const std::string& path) {
+    std::ifstream file(path);
+    std::stringstream text;
+    text << file.rdbuf();
+    return text.str();
+}
+
+/// Small enough to fit: GPT-2 on one DGX H100.
+Arguments gpt2(const Arguments& more) {
+    Arguments arguments{"sim", "--model", "gpt2", "--topology", "dgx-h100", "--nodes",
+                        "2",   "--zero",  "3",    "--seq",      "1024"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+}
+
+class Sim : public testing::Test {
+protected:
+    void SetUp() override {
+        if (!std::filesystem::exists(std::string(ZEROPLAN_BIN_DIR) + "/zeroplan-sim"))
+            GTEST_SKIP() << "built without SimGrid";
+    }
+    TemporaryFolder folder_;
+};
+
+TEST_F(Sim, TellsTheStepTime) {
+    const Outcome result = zeroplan(gpt2({}));
+    EXPECT_EQ(result.status, 0) << result.err;
+    EXPECT_THAT(result.out, HasSubstr("tokens/s per GPU"));
+    EXPECT_THAT(result.out, HasSubstr("coupled flows"));
+    EXPECT_EQ(result.err, "");
+}
+
+TEST_F(Sim, WritesOneJsonObject) {
+    const Outcome result = zeroplan(gpt2({"--json"}));
+    EXPECT_EQ(result.status, 0) << result.err;
+    const nlohmann::json report = nlohmann::json::parse(result.out);
+    EXPECT_EQ(report["kind"], "sim");
+    const double step = report["step_time_s"];
+    EXPECT_GT(step, 0);
+    EXPECT_LT(report["low_s"], step);
+    EXPECT_GT(report["high_s"], step);
+    EXPECT_NEAR(report["compute_s"].get<double>() + report["exposed_communication_s"].get<double>() +
+                    report["bubble_s"].get<double>(),
+                step, 1e-9);
+    EXPECT_NEAR(report["tokens_per_s_per_gpu"].get<double>(), 1024 / step, 1e-6);
+    EXPECT_EQ(report["fidelity"], "coupled flows");
+}
+
+TEST_F(Sim, QuietPrintsNothing) {
+    const Outcome result = zeroplan(gpt2({"--quiet"}));
+    EXPECT_EQ(result.status, 0);
+    EXPECT_EQ(result.out + result.err, "");
+}
+
+TEST_F(Sim, WritesATraceAndATable) {
+    const std::string trace = folder_.path("trace.json"), table = folder_.path("step.csv");
+    const Outcome result = zeroplan(gpt2({"--quiet", "--trace", trace, "--csv", table}));
+    ASSERT_EQ(result.status, 0) << result.err;
+    const nlohmann::json events = nlohmann::json::parse(content_of(trace))["traceEvents"];
+    EXPECT_GT(events.size(), 100U);
+    EXPECT_THAT(content_of(table),
+                HasSubstr("rank_group,section,iteration,stream,operation,start_s,end_s\n"));
+}
+
+TEST_F(Sim, ReportsTheTimeOfWhatDoesNotFit) {
+    const Outcome result = zeroplan({"sim", "--model", "llama-3-70b", "--topology", "dgx-h100", "--json"});
+    EXPECT_EQ(result.status, 1) << result.err;
+    const nlohmann::json report = nlohmann::json::parse(result.out);
+    EXPECT_EQ(report["memory"]["verdict"], "does_not_fit");
+    EXPECT_GT(report["step_time_s"], 0);
+}
+
+TEST_F(Sim, NamesTheDtypeThatAGpuLacks) {
+    const Outcome result = zeroplan(gpt2({"--gpu", "v100-sxm-32gb"}));
+    EXPECT_EQ(result.status, 2) << result.out;
+    EXPECT_THAT(result.err, HasSubstr("compute_dtype"));
+    EXPECT_THAT(result.err, HasSubstr("bf16"));
+    EXPECT_THAT(result.err, HasSubstr("hint: "));
+}
+
+TEST_F(Sim, SaysWhereItCannotWrite) {
+    const Outcome result = zeroplan(gpt2({"--trace", "/nowhere/trace.json"}));
+    EXPECT_EQ(result.status, 2);
+    EXPECT_THAT(result.err, HasSubstr("/nowhere"));
+}
+
+}  // namespace
+}  // namespace zeroplan::test

@@ -1,0 +1,62 @@
+#include "import/choose_family.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "nearest.hpp"
+
+namespace zeroplan {
+namespace {
+
+using nlohmann::json;
+
+[[noreturn]] void refuse_model_type(const ConfigObject& config, const std::string& model_type) {
+    const auto unsupported = unsupported_model_types();
+    std::vector<std::string_view> built;
+    for (const ConfigFamily& family : config_families()) built.push_back(family.model_type);
+    const std::string list = fmt::format("built are {}", fmt::join(built, ", "));
+    if (std::find(unsupported.begin(), unsupported.end(), model_type) != unsupported.end())
+        config.fail(
+            {"model_type"}, fmt::format("models of the family \"{}\" are not modelled", model_type),
+            list +
+                "; a decoder like theirs can be described with model_type gpt or llama and our extra keys "
+                "(mlp, position_embedding, normalization, linear_bias)",
+            ErrorCode::not_supported);
+    std::vector<std::string_view> all = built;
+    all.insert(all.end(), unsupported.begin(), unsupported.end());
+    const auto near = nearest(model_type, std::span<const std::string_view>(all));
+    config.fail(
+        {"model_type"}, fmt::format("unknown model_type \"{}\"", model_type),
+        fmt::format(
+            "{}{}; if the checkpoint's tensors are named like Llama's or GPT-2's, give its .safetensors "
+            "file instead of config.json",
+            near ? fmt::format("did you mean \"{}\"? ", *near) : "", list),
+        ErrorCode::not_supported);
+}
+
+}  // namespace
+
+std::string first_architecture(const ConfigObject& config) {
+    const json* list = config.holder("architectures").find("architectures");
+    if (list == nullptr || !list->is_array() || list->empty() || !list->front().is_string()) return {};
+    return list->front().get<std::string>();
+}
+
+const ConfigFamily& choose_family(const ConfigObject& config) {
+    if (const auto model_type = config.string({"model_type"})) {
+        if (const ConfigFamily* family = find_config_family(*model_type)) return *family;
+        refuse_model_type(config, *model_type);
+    }
+    const std::string architecture = first_architecture(config);
+    if (const ConfigFamily* family = find_family_of_class(architecture)) return *family;
+    if (!architecture.empty())
+        config.fail(
+            {"architectures"}, fmt::format("models of the class \"{}\" are not modelled", architecture),
+            "give model_type, one of: llama, mistral, qwen2, qwen3, gpt2, gpt", ErrorCode::not_supported);
+    config.fail({}, "no model_type is given: which kind of model is this?",
+                "give model_type, one of: llama, mistral, qwen2, qwen3, gpt2, gpt");
+}
+
+}  // namespace zeroplan

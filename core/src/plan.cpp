@@ -31,7 +31,8 @@ std::string peak_operation(const Plan& plan, const RankGroup& group) {
     for (std::size_t o = group.steady.operation; o < section.operations.size(); ++o) {
         const OperationBody& body = section.operations[o].body;
         if (std::holds_alternative<Allocate>(body) || std::holds_alternative<Free>(body)) continue;
-        return describe(section.operations[o], program, plan.scenario.model, plan.layout);
+        return describe(section.operations[o], program, model_of(plan, group.program),
+                        layout_of(plan, group.program));
     }
     return "between steps";
 }
@@ -157,6 +158,19 @@ std::string to_string(const std::vector<RankRange>& ranks) {
     return text;
 }
 
+const ModelSpec& model_of(const Plan& plan, std::uint32_t program) {
+    return plan.rank_models.empty() ? plan.scenario.model : plan.rank_models[program].model;
+}
+
+const ShardLayout& layout_of(const Plan& plan, std::uint32_t program) {
+    return plan.rank_models.empty() ? plan.layout : plan.rank_models[program].layout;
+}
+
+std::uint64_t sequence_length_of(const Plan& plan, std::uint32_t program) {
+    return plan.rank_models.empty() ? plan.scenario.training.sequence_length
+                                    : plan.rank_models[program].sequence_length;
+}
+
 Plan make_plan(const Scenario& scenario) {
     EngineOutput engine = run_engine(scenario);
     const RuntimeMemory runtime = runtime_memory(scenario, engine.communicators);
@@ -164,6 +178,7 @@ Plan make_plan(const Scenario& scenario) {
               .rule_set = std::move(engine.rule_set),
               .layout = std::move(engine.layout),
               .programs = std::move(engine.programs),
+              .rank_models = std::move(engine.rank_models),
               .warnings = std::move(engine.warnings),
               .constants = std::move(engine.constants)};
     plan.constants.insert(plan.constants.end(), runtime.constants.begin(), runtime.constants.end());

@@ -80,7 +80,7 @@ struct Operator {
     std::vector<std::uint32_t> parameters;  ///< weight first, then bias
     Flops forward_flops, backward_flops;
     Extent forward_workspace, backward_workspace;  ///< temporaries while the operator runs, compute dtype
-    bool attention_core = false;                   ///< its outputs are dropped and recomputed under selective recompute
+    bool attention_core = false;   ///< its outputs are dropped and recomputed under selective recompute
     bool in_place = false;         ///< output 0 is input 0 (fused rope): no new tensor, forward or backward
     bool saves_parameters = true;  ///< backward reads its parameters (true for linear and norm)
     std::uint64_t in_features = 0, out_features = 0;  ///< of a linear
@@ -125,6 +125,7 @@ struct DecoderConfig {
     bool query_key_norm = false;  ///< a norm over each head of q and k (qwen3)
     bool tie_word_embeddings = false;
     bool fused_qkv = false;  ///< gpt2's c_attn: one linear of 3·hidden
+    bool dropout = false;    ///< attention and hidden dropout masks are kept for backward
     friend bool operator==(const DecoderConfig&, const DecoderConfig&) = default;
 };
 

@@ -76,12 +76,22 @@ struct Constant {
     friend bool operator==(const Constant&, const Constant&) = default;
 };
 
+/// The part of the model that the ranks of one program hold, where tensor, pipeline, context or expert
+/// parallelism leaves them less than all of it.
+struct RankModel {
+    ModelSpec model;
+    ShardLayout layout;
+    std::uint64_t sequence_length = 1;  ///< tokens of one sequence that the rank works on
+    friend bool operator==(const RankModel&, const RankModel&) = default;
+};
+
 /// Who owns what, what every rank does, and what it costs in memory. Time is in step_timeline.hpp.
 struct Plan {
     Scenario scenario;
     std::string rule_set;  ///< "native 1"
     ShardLayout layout;
     std::vector<StepProgram> programs;
+    std::vector<RankModel> rank_models;  ///< by program; empty: every rank holds scenario.model
     std::vector<RankGroup> rank_groups;
     MemorySummary memory;
     std::map<std::string, CommunicationVolume> communication;  ///< by collective
@@ -89,6 +99,12 @@ struct Plan {
     std::vector<Constant> constants;
     friend bool operator==(const Plan&, const Plan&) = default;
 };
+
+/// What the blocks, tensors and owners of a program's buffers refer to.
+const ModelSpec& model_of(const Plan& plan, std::uint32_t program);
+const ShardLayout& layout_of(const Plan& plan, std::uint32_t program);
+/// Tokens of one sequence that a program's ranks work on.
+std::uint64_t sequence_length_of(const Plan& plan, std::uint32_t program);
 
 /// The plan of a scenario. Throws Error{not_supported} for what this version's engines don't model, naming
 /// it.
@@ -102,6 +118,7 @@ struct EngineOutput {
     std::string rule_set;
     ShardLayout layout;
     std::vector<StepProgram> programs;
+    std::vector<RankModel> rank_models;                 ///< by program, or empty
     std::vector<std::vector<RankRange>> program_ranks;  ///< ranks of each program
     AllocatorKind allocator = AllocatorKind::arena;
     std::uint64_t communicators = 1;  ///< NCCL communicators a rank keeps

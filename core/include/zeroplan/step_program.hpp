@@ -162,9 +162,9 @@ struct Operation {
     friend bool operator==(const Operation&, const Operation&) = default;
 };
 
-/// Operations that run `repeat` times in a row. Inside a section every non-resident buffer is allocated
-/// before use and freed; no operation waits across sections, so a section may be timed and accounted once and
-/// repeated.
+/// Operations that run `repeat` times in a row. A section that repeats leaves live exactly what was live
+/// before it (a pipeline's other sections may leave micro-batches in flight to the next one); no operation
+/// waits across sections, so a section may be timed and accounted once and repeated.
 struct Section {
     std::string name;  ///< "micro_batch", "last_micro_batch_and_step", "load", "init", "save"
     std::uint64_t repeat = 1;

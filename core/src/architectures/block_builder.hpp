@@ -64,6 +64,8 @@ public:
     TensorId dropout(std::string name, TensorId x, const Extent& extent, bool attention_core = false);
     /// Appends an operator as it is.
     Operator& add(Operator op);
+    /// The operator appended last, to say more about it.
+    Operator& last() { return block_.kind.operators.back(); }
 
     std::uint64_t width_of(TensorId tensor) const { return block_.kind.tensors[tensor].extent.per_token; }
     /// The block, handing on `output`.

@@ -56,6 +56,7 @@ public:
                         .kv_heads = config_.num_key_value_heads,
                         .max_sequence_length = config_.max_position_embeddings,
                         .decoder = config_};
+        model.decoder->dropout = options_.dropout;
         const std::string& prefix = config_.parameter_prefix;
         const BlockTemplate embedding = embedding_block();
         append_block(model, embedding, kind_index(model, embedding.kind), prefix + names_.embedding, prefix);

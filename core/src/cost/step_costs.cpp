@@ -16,17 +16,20 @@ std::size_t variant(const Compute& compute) {
 
 }  // namespace
 
-StepCosts::StepCosts(const Plan& plan, const StepProgram& program)
+StepCosts::StepCosts(const Plan& plan, std::uint32_t program)
     : plan_(plan),
-      program_(program),
-      model_(plan.scenario.model, plan.scenario.training, plan.scenario.cluster, plan.layout, program) {
-    for (const BlockKind& kind : plan.scenario.model.block_kinds)
+      rank_model_(model_of(plan, program)),
+      layout_(layout_of(plan, program)),
+      training_(plan.scenario.training),
+      model_(rank_model_, training_, plan.scenario.cluster, layout_, plan.programs[program]) {
+    training_.sequence_length = sequence_length_of(plan, program);
+    for (const BlockKind& kind : rank_model_.block_kinds)
         compute_seconds_.emplace_back(kind.operators.size() * variants, -1.0);
 }
 
 double StepCosts::seconds(const Compute& compute) {
     if (compute.arguments.size() >= argument_slots) return model_.cost(compute).seconds;
-    const std::uint32_t kind = plan_.scenario.model.blocks[compute.block].kind;
+    const std::uint32_t kind = rank_model_.blocks[compute.block].kind;
     double& known = compute_seconds_[kind][compute.op * variants + variant(compute)];
     if (known < 0) known = model_.cost(compute).seconds;
     return known;
@@ -41,7 +44,7 @@ std::uint32_t StepCosts::collective(const Collective& collective) {
 
     const ClusterSpec& cluster = plan_.scenario.cluster;
     const Bytes bytes = collective.elements * Bytes{bytes_per_element(collective.dtype)};
-    const GroupPlacement placement = group_placement(collective.group, plan_.layout.shard_group, cluster);
+    const GroupPlacement placement = group_placement(collective.group, layout_.shard_group, cluster);
     CollectiveCost cost = zeroplan::collective_cost(collective.kind, bytes, placement, cluster);
     if (placement.ranks == 1 && !in_place)  // one rank alone copies from one buffer to the other
         cost.transfer_s = model_.copy_seconds(cost.bytes);

@@ -11,7 +11,7 @@ namespace zeroplan {
 /// Costs of a plan's operations, each different one computed once: blocks of one kind cost the same.
 class StepCosts {
 public:
-    StepCosts(const Plan& plan, const StepProgram& program);
+    StepCosts(const Plan& plan, std::uint32_t program);
 
     double seconds(const Compute& compute);
     double seconds(const OptimizerStep& step) const { return model_.cost(step).seconds; }
@@ -25,7 +25,9 @@ public:
 
 private:
     const Plan& plan_;
-    const StepProgram& program_;
+    const ModelSpec& rank_model_;
+    const ShardLayout& layout_;
+    TrainingConfig training_;  ///< with the tokens that the program's ranks work on
     CostModel model_;
     std::vector<std::vector<double>> compute_seconds_;  ///< by block kind; slot of operator and variant
     std::map<std::tuple<CollectiveKind, GroupKind, DType, std::uint64_t, bool>, std::uint32_t>

@@ -147,7 +147,7 @@ private:
 
 TimedProgram time_program(const Plan& plan, std::uint32_t program) {
     const StepProgram& steps = plan.programs[program];
-    StepCosts costs(plan, steps);
+    StepCosts costs(plan, program);
     TimedProgram result;
     for (const Section& section : steps.step)
         result.sections.push_back(SectionLowering(section, costs).lower());

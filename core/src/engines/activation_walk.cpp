@@ -75,14 +75,16 @@ ActivationWalk::ActivationWalk(const ModelSpec& model, const TrainingConfig& tra
     }
 }
 
-void ActivationWalk::begin_micro_batch() {
+void ActivationWalk::begin_chunk(std::uint32_t first, std::uint32_t last, BufferId input) {
     instances_.clear();
     tensors_.assign(model_.blocks.size(), {});
     incoming_gradient_ = none;
-    batch_ = make(0, 0, BufferRole::batch, 1);
+    last_block_ = last;
+    output_ = no_buffer;
+    const bool from_batch = input == no_buffer;
+    batch_ = from_batch ? make(first, 0, BufferRole::batch, 1) : borrow(input);
     handed_over_ = batch_;
     labels_ = none;
-    const auto last = static_cast<std::uint32_t>(model_.blocks.size() - 1);
     if (const auto target = kind_of(last).target_tensor) {
         if (model_.target_is_input) {
             labels_ = batch_;
@@ -92,7 +94,18 @@ void ActivationWalk::begin_micro_batch() {
         }
     }
     const BufferId labels = labels_ == none || labels_ == batch_ ? no_buffer : instances_[labels_].buffer;
-    builder_.load_batch(instances_[batch_].buffer, labels);
+    if (from_batch || labels != no_buffer)
+        builder_.load_batch(from_batch ? instances_[batch_].buffer : no_buffer, labels);
+}
+
+/// One user more than the walk has, so that it never frees it.
+ActivationWalk::InstanceId ActivationWalk::borrow(BufferId buffer) {
+    instances_.push_back({.buffer = buffer, .users = 2, .shared = true});
+    return static_cast<InstanceId>(instances_.size() - 1);
+}
+
+void ActivationWalk::receive_gradient(BufferId gradient) {
+    incoming_gradient_ = borrow(gradient);
 }
 
 void ActivationWalk::forward(std::uint32_t block, const Hooks& hooks, std::vector<OperationId> waits) {
@@ -110,7 +123,11 @@ void ActivationWalk::forward(std::uint32_t block, const Hooks& hooks, std::vecto
     if (!checkpoint) release(tensors[0]);
     if (kind.target_tensor) release(labels_);
     handed_over_ = tensors[kind.output];
-    if (block + 1 == model_.blocks.size()) release(handed_over_);
+    if (block != last_block_) return;
+    if (kind.target_tensor)
+        release(handed_over_);
+    else
+        output_ = instances_[handed_over_].buffer;
 }
 
 void ActivationWalk::backward(std::uint32_t block, const Hooks& hooks, std::vector<OperationId> waits,
@@ -118,9 +135,18 @@ void ActivationWalk::backward(std::uint32_t block, const Hooks& hooks, std::vect
     const BlockKind& kind = kind_of(block);
     pending_waits_ = std::move(waits);
     Instances& tensors = tensors_[block];
+    const InstanceId arrived = incoming_gradient_;
+    const bool holds = reentrant_checkpoints_ && checkpoints(block) && arrived != none;
+    const bool was_shared = holds && instances_[arrived].shared;
     if (checkpoints(block)) {
-        run_forward(block, ComputePhase::recompute, future_users(block, true), hooks);
+        Counts users = future_users(block, true);
+        if (holds) ++users[kind.output];
+        run_forward(block, ComputePhase::recompute, std::move(users), hooks);
         release(tensors[0]);
+    }
+    if (holds) {
+        use(arrived);
+        instances_[arrived].shared = true;
     }
     Instances gradients(kind.tensors.size(), none);
     gradients[kind.output] = incoming_gradient_;
@@ -135,6 +161,11 @@ void ActivationWalk::backward(std::uint32_t block, const Hooks& hooks, std::vect
         run_backward_operator(block, op, gradients, hooks, accumulate_after_first);
     }
     incoming_gradient_ = gradients[0];
+    if (holds) {
+        instances_[arrived].shared = was_shared;
+        release(arrived);
+        release(tensors[kind.output]);
+    }
 }
 
 ActivationWalk::InstanceId ActivationWalk::make(std::uint32_t block, std::uint32_t tensor, BufferRole role,
@@ -291,6 +322,11 @@ std::vector<ActivationWalk::FreshGradient> ActivationWalk::add_input_gradients(s
             } else {
                 gradients[tensor] = make(block, tensor, BufferRole::activation_gradient, 1);
             }
+        } else if (instances_[gradients[tensor]].shared) {
+            // What is there belongs to somebody else: the sum goes into the new gradient.
+            const InstanceId sum = make(block, tensor, BufferRole::activation_gradient, 1);
+            fresh.push_back({gradients[tensor], sum});
+            gradients[tensor] = sum;
         } else if (sums_ == GradientSums::fresh && op.kind != OperatorKind::residual_add) {
             fresh.push_back({make(block, tensor, BufferRole::activation_gradient, 1), gradients[tensor]});
             compute.arguments.push_back({ArgumentRole::grad_input, i, instances_[fresh.back().fresh].buffer});

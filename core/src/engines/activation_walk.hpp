@@ -39,7 +39,24 @@ public:
                    GradientSums sums = GradientSums::in_place);
 
     /// Allocates and loads the batch; call before the first forward.
-    void begin_micro_batch();
+    void begin_micro_batch() {
+        begin_chunk(0, static_cast<std::uint32_t>(model_.blocks.size() - 1), no_buffer);
+    }
+    /// The same for blocks [first, last] alone, a pipeline stage's chunk. `input` is the received input,
+    /// which stays the caller's; no_buffer: the chunk starts from a batch.
+    void begin_chunk(std::uint32_t first, std::uint32_t last, BufferId input);
+    /// What the chunk hands to the next stage, the caller's to free; no_buffer if it ended with a loss.
+    BufferId output() const { return output_; }
+    /// The gradient of output(), received from the next stage; it stays the caller's.
+    void receive_gradient(BufferId gradient);
+    /// The gradient of the received input once the first block's backward has run, the caller's to free.
+    BufferId input_gradient() const {
+        return incoming_gradient_ == none ? no_buffer : instances_[incoming_gradient_].buffer;
+    }
+    /// Recompute as torch.utils.checkpoint's reentrant form does it: the output computed again and the
+    /// gradient that came in stay until the block's backward has ended.
+    void use_reentrant_checkpoints() { reentrant_checkpoints_ = true; }
+
     void forward(std::uint32_t block, const Hooks& hooks, std::vector<OperationId> waits);
     /// `accumulate_after_first`: gradients are summed over micro-batches where they are produced.
     void backward(std::uint32_t block, const Hooks& hooks, std::vector<OperationId> waits,
@@ -51,6 +68,7 @@ private:
     struct Instance {
         BufferId buffer = no_buffer;
         std::uint32_t users = 0;
+        bool shared = false;  ///< somebody else reads it: sums must not go into it
     };
     using InstanceId = std::uint32_t;
     struct FreshGradient {
@@ -70,6 +88,7 @@ private:
         return dropped_[model_.blocks[block].kind][tensor];
     }
 
+    InstanceId borrow(BufferId buffer);
     InstanceId make(std::uint32_t block, std::uint32_t tensor, BufferRole role, std::uint32_t users);
     void use(InstanceId id, std::uint32_t times = 1) { instances_[id].users += times; }
     void release(InstanceId id);
@@ -105,6 +124,9 @@ private:
     InstanceId batch_ = none, labels_ = none;
     InstanceId handed_over_ = none;        ///< output of the block that ran last
     InstanceId incoming_gradient_ = none;  ///< of the output of the block whose backward is next
+    std::uint32_t last_block_ = 0;         ///< of the chunk
+    BufferId output_ = no_buffer;
+    bool reentrant_checkpoints_ = false;
 };
 
 }  // namespace zeroplan

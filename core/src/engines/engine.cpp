@@ -6,6 +6,7 @@ namespace zeroplan {
 
 EngineOutput run_engine(const Scenario& scenario) {
     if (scenario.training.engine == EngineKind::native) return native_engine(scenario);
+    if (scenario.training.engine == EngineKind::megatron) return megatron_engine(scenario);
     throw Error(
         ErrorCode::not_supported,
         fmt::format("engine '{}' is not modelled by this version", to_string(scenario.training.engine)),

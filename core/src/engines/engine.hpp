@@ -9,4 +9,7 @@ EngineOutput run_engine(const Scenario& scenario);
 /// The engine of our own runner: rules/native, section 3 of the native engine's definition.
 EngineOutput native_engine(const Scenario& scenario);
 
+/// Megatron-LM and megatron-core: one program a pipeline stage.
+EngineOutput megatron_engine(const Scenario& scenario);
+
 }  // namespace zeroplan

@@ -26,6 +26,8 @@ public:
         append(Allocate{id});
         return id;
     }
+    /// A buffer that was freed is there again.
+    void allocate_again(BufferId buffer) { append(Allocate{buffer}); }
     OperationId free(BufferId buffer, std::vector<OperationId> waits = {}) {
         return append(Free{buffer}, Stream::compute, std::move(waits));
     }

@@ -63,9 +63,13 @@ public:
         run(program_.init);
         const std::set<BufferId> resident = live_;
         for (const Section& section : program_.step) {
+            const std::set<BufferId> before = live_;
             run(section);
-            if (live_ != resident) complain(section, 0, "leaves buffers allocated or frees resident ones");
+            if (section.repeat > 1 && live_ != before)
+                complain(section, 0, "can't repeat: it leaves buffers or frees them");
         }
+        if (live_ != resident && !program_.step.empty())
+            complain(program_.step.back(), 0, "leaves buffers allocated or frees resident ones");
         run(program_.save);
         if (live_ != resident) complain(program_.save, 0, "leaves buffers allocated");
         return std::move(found_);

@@ -1,0 +1,111 @@
+#include "engines/megatron_model.hpp"
+
+#include <fmt/format.h>
+
+#include <numeric>
+
+#include "engines/megatron_layer.hpp"
+
+namespace zeroplan {
+namespace {
+
+/// Blocks of one stage, chunk by chunk.
+class StageBuilder {
+public:
+    StageBuilder(const Scenario& scenario, const MegatronOptions& options)
+        : scenario_(scenario), context_(megatron_context(scenario, options)), options_(options) {}
+
+    StageModel build(const std::vector<StageChunk>& chunks) {
+        const ModelSpec& whole = scenario_.model;
+        stage_.model = {.name = whole.name,
+                        .architecture = whole.architecture,
+                        .batch = whole.batch,
+                        .vocabulary = whole.vocabulary,
+                        .hidden_size = whole.hidden_size,
+                        .layers = whole.layers,
+                        .heads = whole.heads,
+                        .kv_heads = whole.kv_heads,
+                        .max_sequence_length = whole.max_sequence_length};
+        for (const StageChunk& chunk : chunks) append(chunk);
+        stage_.memory_buffer_elements = memory_buffer_elements(context_, chunks.back().head);
+        return std::move(stage_);
+    }
+
+private:
+    void append(const StageChunk& chunk) {
+        const auto first = static_cast<std::uint32_t>(stage_.model.blocks.size());
+        stage_.first_parameter.push_back(static_cast<std::uint32_t>(stage_.model.parameters.size()));
+        std::uint32_t table = 0;
+        if (chunk.embedding) {
+            table = static_cast<std::uint32_t>(stage_.model.parameters.size());
+            append_kind(megatron_embedding(context_), "embedding", "embedding.", {});
+        }
+        append_layers(chunk);
+        if (chunk.head) {
+            const BlockTemplate head = megatron_head(context_);
+            std::vector<std::pair<std::uint32_t, std::uint32_t>> shared;
+            // A tied output layer is the embedding itself where both stand in one chunk, else a copy.
+            if (context_.tied && chunk.embedding) shared.push_back({context_.head_weight_position(), table});
+            append_kind(head, "head", "", shared);
+        }
+        const auto count = static_cast<std::uint32_t>(stage_.model.blocks.size());
+        stage_.chunks.push_back({first, count - 1});
+    }
+
+    /// Layers that are recomputed together are one block.
+    void append_layers(const StageChunk& chunk) {
+        const std::uint64_t group = layers_recomputed_together(scenario_.training, options_);
+        for (std::uint64_t done = 0; done < chunk.layers; done += group) {
+            const std::uint64_t layers = std::min(group, chunk.layers - done);
+            const std::uint64_t number = chunk.first_layer + done;
+            append_kind(megatron_layers(context_, number, layers), fmt::format("decoder.layers.{}", number),
+                        fmt::format("decoder.layers.{}.", number), {});
+        }
+    }
+
+    void append_kind(const BlockTemplate& block, std::string name, const std::string& prefix,
+                     const std::vector<std::pair<std::uint32_t, std::uint32_t>>& shared) {
+        append_block(stage_.model, block, kind_index(stage_.model, block.kind), std::move(name), prefix,
+                     shared);
+    }
+
+    const Scenario& scenario_;
+    MegatronContext context_;
+    const MegatronOptions& options_;
+    StageModel stage_;
+};
+
+}  // namespace
+
+std::vector<StageChunk> stage_chunks(const TrainingConfig& training, std::uint64_t layers,
+                                     std::uint64_t stage) {
+    const std::uint64_t stages = training.pipeline_parallel,
+                        virtual_stages = stages * training.virtual_pipeline;
+    std::vector<std::uint64_t> split = training.pipeline_layout;
+    if (split.empty()) {
+        if (layers % virtual_stages != 0)
+            throw Error(ErrorCode::invalid_input,
+                        fmt::format("{} layers don't divide into {} pipeline stages × {} chunks", layers,
+                                    stages, training.virtual_pipeline),
+                        "choose degrees whose product divides the layers, or say how many layers each stage "
+                        "has in pipeline_layout",
+                        {"", "/training/pipeline_parallel"});
+        split.assign(virtual_stages, layers / virtual_stages);
+    }
+    std::vector<StageChunk> chunks;
+    for (std::uint64_t v = stage; v < virtual_stages; v += stages)
+        chunks.push_back(
+            {.first_layer = std::accumulate(split.begin(), split.begin() + static_cast<std::ptrdiff_t>(v),
+                                            std::uint64_t{0}),
+             .layers = split[v],
+             .embedding = v == 0,
+             .head = v + 1 == virtual_stages});
+    return chunks;
+}
+
+StageModel megatron_stage_model(const Scenario& scenario, const MegatronOptions& options,
+                                const std::vector<StageChunk>& chunks) {
+    return StageBuilder(scenario, options).build(chunks);
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,21 @@
+#pragma once
+#include <vector>
+
+#include "engines/megatron_options.hpp"
+#include "zeroplan/plan.hpp"
+#include "zeroplan/scenario.hpp"
+
+namespace zeroplan {
+
+/// Bytes that libraries keep inside PyTorch's allocator for the whole run, as named constants.
+struct MegatronWorkspaces {
+    std::vector<std::uint64_t> bytes;  ///< one allocation each
+    std::vector<Constant> constants;
+};
+
+/// PyTorch's cuBLAS workspace of the forward and of the backward thread where PyTorch multiplies matrices
+/// (`torch_products`), and Transformer Engine's one.
+MegatronWorkspaces megatron_workspaces(const Scenario& scenario, const MegatronOptions& options,
+                                       bool torch_products);
+
+}  // namespace zeroplan

@@ -1,0 +1,100 @@
+#include <nlohmann/json.hpp>
+
+#include "engines/megatron_options.hpp"
+#include "json/object_reader.hpp"
+#include "json/parse.hpp"
+
+namespace zeroplan {
+namespace {
+
+void read_flag(const ObjectReader& object, std::string_view key, bool& flag) {
+    if (const auto value = object.boolean(key)) flag = *value;
+}
+
+/// True if the word at `key` is `chosen`, false if it is `other`; anything else is refused.
+void read_choice(const ObjectReader& object, std::string_view key, std::string_view chosen,
+                 std::string_view other, bool& flag) {
+    const auto word = object.string(key);
+    if (!word) return;
+    if (*word != chosen && *word != other) {
+        const std::string_view known[] = {chosen, other};
+        object.fail_unknown_word(key, *word, known);
+    }
+    flag = *word == chosen;
+}
+
+void read_dtype(const ObjectReader& object, std::string_view key, DType& dtype) {
+    const auto word = object.string(key);
+    if (!word) return;
+    const auto found = dtype_from_string(*word);
+    if (!found) {
+        const std::string_view known[] = {"fp32", "bf16", "fp16", "fp8"};
+        object.fail_unknown_word(key, *word, known);
+    }
+    dtype = *found;
+}
+
+MegatronGeneration generation_of(const std::string& engine_version) {
+    for (const char* year : {"2019", "2020", "2021"})
+        if (engine_version.starts_with(std::string("megatron-lm ") + year))
+            return MegatronGeneration::lm_2021;
+    return MegatronGeneration::core;
+}
+
+}  // namespace
+
+MegatronOptions read_megatron_options(const TrainingConfig& training) {
+    MegatronOptions options{.generation = generation_of(training.engine_version)};
+    if (options.generation == MegatronGeneration::lm_2021)
+        options.transformer_engine = options.gradient_accumulation_fusion = false;
+    if (training.kernels == Kernels::eager) options.transformer_engine = false;
+    if (training.megatron_json.empty()) return options;
+
+    const nlohmann::json json = parse_json(training.megatron_json, "");
+    const ObjectReader object(json, {"", "/training/megatron"});
+    object.allow_only({"transformer_impl",
+                       "gradient_accumulation_fusion",
+                       "overlap_grad_reduce",
+                       "overlap_param_gather",
+                       "deterministic_mode",
+                       "num_distributed_optimizer_instances",
+                       "pad_buckets_for_high_nccl_busbw",
+                       "ddp_bucket_size",
+                       "create_attention_mask_in_dataloader",
+                       "cross_entropy_fusion_impl",
+                       "recompute_method",
+                       "recompute_num_layers",
+                       "use_precision_aware_optimizer",
+                       "main_params_dtype",
+                       "main_grads_dtype",
+                       "exp_avg_dtype",
+                       "exp_avg_sq_dtype",
+                       "store_param_remainders",
+                       "tp_comm_overlap",
+                       "overlap_p2p_comm"});
+    read_choice(object, "transformer_impl", "transformer_engine", "local", options.transformer_engine);
+    read_flag(object, "gradient_accumulation_fusion", options.gradient_accumulation_fusion);
+    read_flag(object, "overlap_grad_reduce", options.overlap_grad_reduce);
+    read_flag(object, "overlap_param_gather", options.overlap_param_gather);
+    read_flag(object, "deterministic_mode", options.deterministic_mode);
+    read_flag(object, "pad_buckets_for_high_nccl_busbw", options.pad_buckets_for_high_nccl_busbw);
+    read_flag(object, "create_attention_mask_in_dataloader", options.create_attention_mask_in_dataloader);
+    read_flag(object, "use_precision_aware_optimizer", options.use_precision_aware_optimizer);
+    read_flag(object, "store_param_remainders", options.store_param_remainders);
+    read_choice(object, "cross_entropy_fusion_impl", "te", "native",
+                options.transformer_engine_cross_entropy);
+    read_choice(object, "recompute_method", "block", "uniform", options.recompute_block);
+    options.num_distributed_optimizer_instances =
+        object.integer("num_distributed_optimizer_instances", 1).value_or(1);
+    options.ddp_bucket_size = object.integer("ddp_bucket_size", 1);
+    options.recompute_num_layers = object.integer("recompute_num_layers", 1);
+    read_dtype(object, "main_params_dtype", options.main_params_dtype);
+    read_dtype(object, "main_grads_dtype", options.main_grads_dtype);
+    read_dtype(object, "exp_avg_dtype", options.exp_avg_dtype);
+    read_dtype(object, "exp_avg_sq_dtype", options.exp_avg_sq_dtype);
+    object.boolean("tp_comm_overlap");
+    object.boolean("overlap_p2p_comm");
+    return options;
+}
+
+}  // namespace zeroplan

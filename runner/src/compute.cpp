@@ -16,15 +16,19 @@ namespace {
 /// One compute operation with everything it refers to.
 class Call {
 public:
+    const Block& block;
+    const BlockKind& kind;
+    const Operator& op;
+
     Call(const Compute& compute, const ModelSpec& model, const ShardLayout& layout,
          const BufferTable& buffers)
-        : compute_(compute),
+        : block(model.blocks.at(compute.block)),
+          kind(model.block_kinds.at(block.kind)),
+          op(kind.operators.at(compute.op)),
+          compute_(compute),
           model_(model),
           layout_(layout),
-          buffers_(buffers),
-          block(model.blocks.at(compute.block)),
-          kind(model.block_kinds.at(block.kind)),
-          op(kind.operators.at(compute.op)) {}
+          buffers_(buffers) {}
 
     BufferId find(ArgumentRole role, std::uint32_t index) const {
         for (const Argument& argument : compute_.arguments)
@@ -90,11 +94,6 @@ private:
     const ModelSpec& model_;
     const ShardLayout& layout_;
     const BufferTable& buffers_;
-
-public:
-    const Block& block;
-    const BlockKind& kind;
-    const Operator& op;
 };
 
 void run_linear(const Call& call, const Compute& compute, const MicroBatch& batch) {

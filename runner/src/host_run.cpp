@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <numeric>
 #include <optional>
@@ -134,6 +135,11 @@ private:
             total.seconds = std::max(total.seconds, part.seconds);
         }
         progress.loss = total.loss_sum / total.samples;
+        if (!std::isfinite(progress.loss))
+            throw Error(ErrorCode::run_failed,
+                        fmt::format("the loss of step {} is not a finite number", progress.step),
+                        fmt::format("training diverges: lower /run/learning_rate, which is {}",
+                                    plan_.scenario.run.learning_rate));
         result_.report.losses.push_back(progress.loss);
         result_.report.step_times_s.push_back(total.seconds);
         if (options_.on_step) options_.on_step(progress);

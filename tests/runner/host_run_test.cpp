@@ -159,6 +159,15 @@ TEST(HostRun, EndsAfterTheStepsAskedFor) {
     EXPECT_EQ(seen, (std::vector<std::uint64_t>{1, 2, 3}));
 }
 
+TEST(HostRun, StopsWhereTrainingDiverges) {
+    StackJob job;
+    job.ranks = 2;
+    job.learning_rate = 1e6;
+    const Error error = error_of([&] { run(job); });
+    EXPECT_EQ(error.code(), ErrorCode::run_failed);
+    EXPECT_NE(std::string(error.what()).find("learning_rate"), std::string::npos) << error.what();
+}
+
 TEST(HostRun, RecordsTheLastStepOfEveryRank) {
     StackJob job;
     job.ranks = 2;

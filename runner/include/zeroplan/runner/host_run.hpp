@@ -33,8 +33,10 @@ struct HostRun {
 /// doesn't fit the model; before any process is started.
 void check_host_run(const Scenario& scenario);
 
-/// Trains the plan's scenario as one rank of `world`: executes the plan's step program, measures, saves.
-/// Throws PeerFailure if another rank fails, and tells the others if this one does.
+/// Trains the plan's scenario as one rank of `world`: executes the plan's step program, measures, saves. The
+/// process's peak counts from the moment when everything outside the arena is in place: program and
+/// libraries, the matrix library's buffers, the communicators' staging (shared memory, present from the
+/// start). Throws PeerFailure if another rank fails, and tells the others if this one does.
 HostRun run_on_host(const Plan& plan, HostWorld& world, const HostRunOptions& options);
 
 }  // namespace zeroplan::runner

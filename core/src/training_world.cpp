@@ -68,7 +68,7 @@ void check_world(const TrainingConfig& c, const TrainingInput& input, const Clus
     fail(input, "data_parallel",
          fmt::format(
              "data_parallel {} × tensor_parallel {} × pipeline_parallel {} × context_parallel {} = {} ranks, "
-             "but {}",
+             "but there are {}",
              c.data_parallel, c.tensor_parallel, c.pipeline_parallel, c.context_parallel, ranks,
              gpus_in_words(cluster)),
          hint);

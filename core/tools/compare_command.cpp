@@ -39,13 +39,12 @@ void add_compare(CLI::App& app, Action& chosen) {
     compare->add_option("A", flags->a, "Report, as --json wrote it")->type_name("A.json")->required();
     compare->add_option("B", flags->b, "Report to compare with it")->type_name("B.json")->required();
     compare
-        ->add_option(
-            "--tolerance", flags->tolerance,
-            "Relative difference up to which figures agree, 0.03 for 3 %; the default 0 asks for equality, "
-            "of measured times, too")
+        ->add_option("--tolerance", flags->tolerance,
+                     "Relative difference up to which figures agree, 0.03 for 3 % (0: equal)")
         ->type_name("X");
     command::add_output_flags(*compare, flags->output);
     compare->footer(
+        "Without --tolerance every figure has to be equal, measured times, too.\n"
         "Exit status: 0 they agree, 1 a figure differs by more than the tolerance, 2 the input is wrong.\n\n"
         "Example: does the run use the memory that was planned, byte for byte?\n"
         "  zeroplan plan --model tutorial-mlp --topology host --gpus 4 --zero 2 --json > plan.json\n"

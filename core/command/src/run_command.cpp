@@ -78,7 +78,8 @@ int run_command(CLI::App& app, int argc, const char* const* argv, const std::fun
         try {
             app.parse(argc, argv);
         } catch (const CLI::CallForHelp&) {
-            print(innermost(app).help());
+            const CLI::App& at = innermost(app);
+            print(at.help(&at == &app ? "" : app.get_name()));
             return 0;
         } catch (const CLI::CallForAllHelp&) {
             print(app.help("", CLI::AppFormatMode::All));

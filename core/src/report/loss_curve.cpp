@@ -52,6 +52,7 @@ std::vector<std::string> loss_curve(std::span<const double> losses, std::size_t 
             const auto eighths = static_cast<std::size_t>(std::lround(filled));
             text += block(eighths > below ? eighths - below : 0);
         }
+        text.erase(text.find_last_not_of(' ') + 1);
         lines.push_back(std::move(text));
     }
     return lines;

@@ -1,0 +1,177 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "report/text_page.hpp"
+#include "zeroplan/io.hpp"
+#include "zeroplan/report.hpp"
+
+namespace zeroplan {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+Plan plan_of(const char* scenario) {
+    return make_plan(resolve_scenario({"", scenario, {}}));
+}
+
+Plan tutorial_plan() {
+    return plan_of(R"({"model": {"preset": "tutorial-mlp"}, "training": {"zero_stage": 2},
+                       "cluster": {"topology": "host", "gpus_used": 2}})");
+}
+
+RunReport run_as_planned(const Plan& plan) {
+    RunReport report{
+        .backend = "host", .world_size = 2, .losses = {2, 1.5, 1}, .step_times_s = {0.3, 0.1, 0.2}};
+    report.final_parameters_sha256 = "ab12";
+    report.wall_s = 1;
+    const RankGroup& group = plan.rank_groups.front();
+    for (std::uint64_t rank = 0; rank < 2; ++rank)
+        report.ranks.push_back({rank, group.steady.allocated, group.steady.at_peak, group.resident,
+                                Bytes{70ULL << 20}, Bytes{69ULL << 20}, std::nullopt});
+    return report;
+}
+
+SimReport sim_of_one_group() {
+    SimReport report;
+    StepTimeline step;
+    step.step_time_s = 2;
+    step.compute_s = 1.5;
+    step.communication_s = 1;
+    step.exposed_communication_s = 0.4;
+    step.bubble_s = 0.1;
+    step.low_s = 1.8;
+    step.high_s = 2.4;
+    step.fidelity = "coupled flows";
+    report.rank_groups = {step};
+    report.closed_form = step;
+    report.throughput = {4096, 4e14, 0.4};
+    report.links = {{"nic", 16, 50e9, 2e9, 0.02}};
+    report.wall_s = 0.01;
+    return report;
+}
+
+TEST(PlanText, HasEveryPart) {
+    const std::string text =
+        plan_text(plan_of(R"({"model": {"preset": "gpt2"}, "training": {"zero_stage": 3}})"));
+    EXPECT_THAT(text, StartsWith("fits: "));
+    for (const char* part :
+         {"GiB headroom\n", "gpt2, 124,439,808 parameters", "ZeRO 3 over 8 ranks",
+          "Peak of a steady step, ranks 0-7", "  during \"", "gathered parameters", "allocated", "= reserved",
+          "= device", "capacity", "Peak of each phase", "steady step", "Ranks, all the same", "Host RAM",
+          "Communication of a step", "all gather", "Where the figures come from", "exact: ", "assumed: "})
+        EXPECT_THAT(text, HasSubstr(part));
+}
+
+TEST(PlanText, StaysWithinItsWidth) {
+    const Plan plan = plan_of(R"({"model": {"preset": "llama-3-8b"}, "training": {"zero_stage": 3},
+                                  "cluster": {"topology": "dgx-h100", "nodes": 2}})");
+    for (const std::size_t width : {80U, 100U}) {
+        const std::string text = plan_text(plan, {.colour = false, .width = width});
+        std::size_t begin = text.find('\n') + 1;  // the verdict is one line, however long
+        while (begin < text.size()) {
+            const std::size_t end = text.find('\n', begin);
+            const std::string line = text.substr(begin, end - begin);
+            EXPECT_LE(display_width(line), width) << line;
+            EXPECT_FALSE(line.ends_with(' ')) << line;
+            begin = end + 1;
+        }
+    }
+}
+
+TEST(PlanText, HoldsNoEscapesUnlessAsked) {
+    const Plan plan = tutorial_plan();
+    EXPECT_THAT(plan_text(plan), testing::Not(HasSubstr("\033")));
+    EXPECT_THAT(plan_text(plan, {.colour = true}), HasSubstr("\033[1;32mfits: "));
+}
+
+TEST(PlanCsv, HasARowForEveryRankGroup) {
+    const Plan plan = tutorial_plan();
+    const std::string csv = plan_csv(plan);
+    EXPECT_EQ(static_cast<std::size_t>(std::count(csv.begin(), csv.end(), '\n')),
+              1 + plan.rank_groups.size());
+    EXPECT_THAT(csv, HasSubstr("\n\"0-1\","));
+}
+
+TEST(SimText, TellsWhereTheTimeGoes) {
+    const std::string text = sim_text(tutorial_plan(), sim_of_one_group());
+    EXPECT_THAT(text, StartsWith("fits: "));
+    for (const char* part :
+         {"step 2.000 s: 4096 samples/s per GPU, MFU 40.0 %", "interval 1.800 s to 2.400 s", "coupled flows",
+          "75.0 %", "20.0 %", "nic", "50 GB/s"})
+        EXPECT_THAT(text, HasSubstr(part));
+}
+
+TEST(SimText, NeedsARankGroup) {
+    EXPECT_THROW(sim_text(tutorial_plan(), SimReport{}), Error);
+    EXPECT_THROW(sim_json(tutorial_plan(), SimReport{}), Error);
+}
+
+TEST(SimJson, HasTheContractsKeys) {
+    const json sim = json::parse(sim_json(tutorial_plan(), sim_of_one_group()));
+    EXPECT_EQ(sim["kind"], "sim");
+    EXPECT_EQ(sim["memory"]["verdict"], "fits");  // the plan's keys stand beside
+    EXPECT_EQ(sim["step_time_s"], 2.0);
+    EXPECT_EQ(sim["tokens_per_s_per_gpu"], 4096.0);
+    EXPECT_EQ(sim["mfu"], 0.4);
+    EXPECT_EQ(sim["compute_s"], 1.5);
+    EXPECT_EQ(sim["communication_s"], 1.0);
+    EXPECT_EQ(sim["exposed_communication_s"], 0.4);
+    EXPECT_EQ(sim["bubble_s"], 0.1);
+    EXPECT_EQ(sim["low_s"], 1.8);
+    EXPECT_EQ(sim["high_s"], 2.4);
+    EXPECT_EQ(sim["fidelity"], "coupled flows");
+    EXPECT_EQ(sim["wall_s"], 0.01);
+}
+
+TEST(RunText, SaysThatPlannedIsMeasured) {
+    const Plan plan = tutorial_plan();
+    const std::string text = run_text(plan, run_as_planned(plan));
+    EXPECT_THAT(text, StartsWith("Training completed successfully: 3 steps on 2 ranks (host), loss 2 → 1\n"));
+    EXPECT_THAT(text, HasSubstr("planned = measured in every category on every rank"));
+    EXPECT_THAT(text, HasSubstr("ranks 0-1"));
+    EXPECT_THAT(text, HasSubstr("within 3 % or 8 MiB on every rank"));
+    EXPECT_THAT(text, HasSubstr("step 200 ms (median"));
+}
+
+TEST(RunText, ShowsADifferenceToTheByte) {
+    const Plan plan = tutorial_plan();
+    RunReport report = run_as_planned(plan);
+    report.ranks[1].at_peak[Category::activations] += Bytes{512};
+    report.ranks[1].peak_allocated += Bytes{512};
+    report.ranks[1].process_peak = Bytes{90ULL << 20};
+    const std::string text = run_text(plan, report);
+    EXPECT_THAT(text, HasSubstr("planned and measured differ in 1 of 18 figures"));
+    EXPECT_THAT(text, HasSubstr("+512 B"));
+    EXPECT_THAT(text, HasSubstr("beyond 3 % and 8 MiB on some rank"));
+}
+
+TEST(RunText, RefusesARankThatThePlanHasNot) {
+    const Plan plan = tutorial_plan();
+    RunReport report = run_as_planned(plan);
+    report.ranks[0].rank = 17;
+    EXPECT_THROW(run_text(plan, report), Error);
+}
+
+TEST(RunJson, HasTheContractsKeys) {
+    const Plan plan = tutorial_plan();
+    const json run = json::parse(run_json(plan, run_as_planned(plan)));
+    EXPECT_EQ(run["kind"], "run");
+    EXPECT_EQ(run["backend"], "host");
+    EXPECT_EQ(run["world_size"], 2);
+    EXPECT_EQ(run["losses"], json({2.0, 1.5, 1.0}));
+    EXPECT_EQ(run["step_times_s"].size(), 3U);
+    EXPECT_EQ(run["final_parameters_sha256"], "ab12");
+    EXPECT_EQ(run["plan"]["kind"], "plan");
+    ASSERT_EQ(run["ranks"].size(), 2U);
+    EXPECT_EQ(run["ranks"][1]["rank"], 1);
+    EXPECT_EQ(run["ranks"][1]["at_peak"].size(), 9U);
+    EXPECT_TRUE(run["ranks"][1]["device_peak_bytes"].is_null());
+    ASSERT_EQ(run["agreement"].size(), 18U);
+    for (const json& row : run["agreement"]) EXPECT_EQ(row["planned_bytes"], row["measured_bytes"]);
+}
+
+}  // namespace
+}  // namespace zeroplan

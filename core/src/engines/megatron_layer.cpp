@@ -177,11 +177,18 @@ TensorId unfused_attention(RankBlock& rank, QueryKeyValue qkv, const Heads& head
                .backward_flops = twice(flops(heads.dim)),
                .attention_core = true});
     TensorId weights = block.add_tensor({.name = "core_attention.softmax", .extent = matrix});
+    std::vector<TensorId> outputs{weights}, saved{weights};
+    if (!rank.c_.fused_softmax) {
+        // PyTorch's softmax over fp32 scores, which is then cast.
+        outputs.push_back(block.add_tensor(
+            {.name = "core_attention.softmax.fp32", .extent = matrix, .dtype = TensorDType::fp32}));
+        saved = {outputs.back()};
+    }
     block.add({.name = "core_attention.softmax",
                .kind = OperatorKind::softmax,
                .inputs = {scores},
-               .outputs = {weights},
-               .saved = {weights},
+               .outputs = std::move(outputs),
+               .saved = std::move(saved),
                .forward_flops = {.per_token_pair = 5 * matrix.per_token_pair},
                .backward_flops = {.per_token_pair = 4 * matrix.per_token_pair},
                .attention_core = true});
@@ -324,8 +331,12 @@ private:
 
 /// _VocabParallelCrossEntropy: the logits become an fp32 softmax in place of a copy; their own gradient is
 /// cast back to the compute dtype. Row maxima, sums and predicted logits are small.
+///
+/// Compiled (cross_entropy_fusion_impl native), the steps work on copies: the upcast logits stay beside the
+/// softmax.
 TensorId vocab_parallel_loss(RankBlock& rank, TensorId logits, TensorId labels, std::uint64_t vocabulary) {
     BlockBuilder& block = rank.builder();
+    const std::uint64_t upcast = rank.c_.loss == LossKernel::fused ? 2 * vocabulary : 0;  // 16-bit elements
     const TensorId softmax = block.tensor("softmax", vocabulary, TensorDType::fp32, Category::logits);
     const TensorId target = block.tensor("masked_target", 1, TensorDType::int64);
     const TensorId mask = block.tensor("target_mask", 1, TensorDType::mask);
@@ -337,7 +348,7 @@ TensorId vocab_parallel_loss(RankBlock& rank, TensorId logits, TensorId labels, 
                .saved = {softmax, target, mask},
                .forward_flops = {.per_token = 5 * vocabulary},
                .backward_flops = {.per_token = 3 * vocabulary},
-               .forward_workspace = {.per_token = 20},
+               .forward_workspace = {.per_token = 20 + upcast},
                .backward_workspace = {.per_token = 8}});
     return loss;
 }
@@ -388,6 +399,7 @@ MegatronContext megatron_context(const Scenario& scenario, const MegatronOptions
                       .attention = training.attention,
                       .loss = training.loss,
                       .transformer_engine = options.transformer_engine,
+                      .fused_softmax = options.transformer_engine || options.masked_softmax_fusion,
                       .te_cross_entropy = options.transformer_engine_cross_entropy,
                       .full_precision = bytes_per_element(training.compute_dtype) == 4,
                       .tensor = training.tensor_parallel,

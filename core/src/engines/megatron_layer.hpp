@@ -10,7 +10,9 @@ struct MegatronContext {
     DecoderConfig decoder;
     AttentionKernel attention = AttentionKernel::flash;
     LossKernel loss = LossKernel::vocab_parallel;
-    bool transformer_engine = true, te_cross_entropy = true;
+    bool transformer_engine = true;
+    bool fused_softmax = true;  ///< scale, mask and softmax are one 16-bit kernel
+    bool te_cross_entropy = true;
     bool full_precision = false;  ///< compute_dtype fp32: no upcast in the loss
     std::uint64_t tensor = 1, context = 1;
     bool sequence = false;                               ///< sequence parallelism

@@ -23,6 +23,7 @@ struct MegatronOptions {
     bool pad_buckets_for_high_nccl_busbw = false;
     std::optional<std::uint64_t> ddp_bucket_size;  ///< elements
     bool create_attention_mask_in_dataloader = true;
+    bool masked_softmax_fusion = true;             ///< of Megatron's own attention
     bool transformer_engine_cross_entropy = true;  ///< cross_entropy_fusion_impl te; false: native
     bool recompute_block = false;                  ///< recompute_method; false: uniform
     std::optional<std::uint64_t> recompute_num_layers;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
+#include <utility>
 
 #include "engines/activation_walk.hpp"
 #include "engines/megatron_layer.hpp"
@@ -200,7 +202,7 @@ private:
         if (one_f_one_b)
             run_one_forward_one_backward(shape);
         else
-            for (const PipelineAction& action : pipeline_schedule(shape, stage_)) run(action);
+            run_interleaved(shape);
         end_of_pipeline();
         if (!is_core()) reduce_flattened();
         state_.append_step(builder_);
@@ -214,11 +216,50 @@ private:
         builder_.begin(result_.program.step.back());
     }
 
-    void run(const PipelineAction& action) {
-        if (action.forward)
+    /// After two groups of micro-batches the steady part repeats itself. What lies beyond is stored as one
+    /// micro-batch forward and backward through every chunk, on top of what is in flight then: no more than
+    /// the true order has live at once, and the same work.
+    void run_interleaved(PipelineShape shape) {
+        const std::uint32_t explicit_groups = shape.schedule == PipelineSchedule::gpipe ? ~0U : 2;
+        const std::uint32_t groups = (shape.micro_batches + shape.stages - 1) / shape.stages;
+        const std::uint32_t beyond = groups > explicit_groups ? (groups - explicit_groups) * shape.stages : 0;
+        shape.micro_batches -= beyond;
+        const std::vector<PipelineAction> actions = pipeline_schedule(shape, stage_);
+        const auto first_backward =
+            std::find_if(actions.begin(), actions.end(), [](const PipelineAction& a) { return !a.forward; });
+        run_all(actions, 0, static_cast<std::size_t>(first_backward - actions.begin()) + 1);
+        if (beyond > 0) {
+            start_section("steady_micro_batches", beyond);
+            for (Chunk c = 0; c < chunk_count(); ++c) pass_alone(c);
+            start_section("last_micro_batches_and_step", 1);
+        }
+        run_all(actions, static_cast<std::size_t>(first_backward - actions.begin()) + 1, actions.size());
+    }
+
+    /// One micro-batch through one chunk that leaves nothing.
+    void pass_alone(Chunk c) {
+        InFlight flight;
+        if (!has_embedding(c)) flight.input.value = allocate_input(c);
+        run_forward(flight, c);
+        BufferId gradient = has_head(c) ? no_buffer : allocate_output_gradient(c);
+        run_backward(flight, c, gradient);
+        free_if_there(gradient);
+        free(flight.input);
+    }
+
+    /// In the steady part the gradient of the next backward comes with the input of the forward before it.
+    void run_all(const std::vector<PipelineAction>& actions, std::size_t from, std::size_t to) {
+        for (std::size_t a = from; a < to; ++a) {
+            const PipelineAction& action = actions[a];
+            if (!action.forward) {
+                backward(action.micro_batch, action.chunk);
+                continue;
+            }
+            const bool steady = a + 1 < actions.size() && !actions[a + 1].forward;
+            if (steady && !has_head(actions[a + 1].chunk))
+                received_gradient_ = allocate_output_gradient(actions[a + 1].chunk);
             forward(action.micro_batch, action.chunk);
-        else
-            backward(action.micro_batch, action.chunk);
+        }
     }
 
     /// The steady part repeats one forward and one backward of equal sizes, so that it is stored once. What
@@ -262,11 +303,19 @@ private:
             free(retained_[c]);
         else
             retain(micro_batch, c);
+        run_forward(flight, c);
+        if (chunk_count() == 1) {
+            free(held_);
+        } else {
+            const auto before = std::exchange(last_forwarded_, std::pair(micro_batch, c));
+            if (before) release_unless_retained(before->first, before->second);
+        }
+    }
+
+    void run_forward(InFlight& flight, Chunk c) {
         if (makes_mask(c)) flight.mask = allocate_mask();
         const ChunkBlocks blocks = stage_model_.chunks[c];
-        flight.walk = std::make_unique<ActivationWalk>(model(), training_, builder_, parameter_units(),
-                                                       no_buffer, ActivationWalk::GradientSums::fresh);
-        flight.walk->use_reentrant_checkpoints();
+        flight.walk = take_walk();
         flight.walk->begin_chunk(blocks.first, blocks.last, flight.input.value);
         for (std::uint32_t block = blocks.first; block <= blocks.last; ++block)
             flight.walk->forward(block, hooks_, {});
@@ -274,24 +323,42 @@ private:
         flight.output = flight.walk->output();
         // Once sent, only the output's place in the graph is needed (deallocate_pipeline_outputs).
         if (is_core()) free_if_there(flight.output);
-        free(held_);
     }
 
-    void backward(std::uint32_t micro_batch, Chunk c) {
-        InFlight& flight = in_flight_.at({micro_batch, c});
-        free(held_);
-        BufferId gradient = no_buffer;
-        if (!has_head(c)) {
-            gradient = allocate_output_gradient(c);
-            free_if_there(held_output_gradient_);
-            flight.walk->receive_gradient(gradient);
-        }
+    /// `gradient`: of the output, received; no_buffer where the chunk ends with the loss.
+    void run_backward(InFlight& flight, Chunk c, BufferId gradient) {
+        if (gradient != no_buffer) flight.walk->receive_gradient(gradient);
         const ChunkBlocks blocks = stage_model_.chunks[c];
         for (std::uint32_t block = blocks.last + 1; block-- > blocks.first;)
             flight.walk->backward(block, hooks_, {}, false);
         free_if_there(flight.mask);
         free_if_there(flight.output);
         if (!has_embedding(c)) flight.input.gradient = flight.walk->input_gradient();
+        idle_walks_.push_back(std::move(flight.walk));
+    }
+
+    std::unique_ptr<ActivationWalk> take_walk() {
+        if (idle_walks_.empty()) {
+            auto walk = std::make_unique<ActivationWalk>(model(), training_, builder_, parameter_units(),
+                                                         no_buffer, ActivationWalk::GradientSums::fresh);
+            walk->use_reentrant_checkpoints();
+            return walk;
+        }
+        std::unique_ptr<ActivationWalk> walk = std::move(idle_walks_.back());
+        idle_walks_.pop_back();
+        return walk;
+    }
+
+    void backward(std::uint32_t micro_batch, Chunk c) {
+        InFlight& flight = in_flight_.at({micro_batch, c});
+        if (chunk_count() == 1) free(held_);
+        BufferId gradient = no_buffer;
+        if (!has_head(c)) {
+            gradient = received_gradient_ != no_buffer ? received_gradient_ : allocate_output_gradient(c);
+            received_gradient_ = no_buffer;
+            free_if_there(held_output_gradient_);
+        }
+        run_backward(flight, c, gradient);
         if (chunk_count() == 1) {
             // The variables of the schedule's loop keep them until they are assigned again.
             held_ = flight.input;
@@ -299,7 +366,8 @@ private:
             in_flight_.erase({micro_batch, c});
         } else {
             free_if_there(gradient);
-            flight.walk.reset();
+            // The variable of the last gradient sent back is assigned again only now.
+            if (!is_retained(micro_batch, c)) std::swap(held_.gradient, flight.input.gradient);
             release_unless_retained(micro_batch, c);
         }
     }
@@ -337,10 +405,14 @@ private:
         last_forward_[c] = micro_batch;
         if (had) release_unless_retained(before, c);
     }
+    /// The chunk's last input, and that of the last forward of all, whose output still leads to it.
+    bool is_retained(std::uint32_t micro_batch, Chunk c) const {
+        return last_forward_.at(c) == micro_batch || last_forwarded_ == std::pair(micro_batch, c);
+    }
     void release_unless_retained(std::uint32_t micro_batch, Chunk c) {
         const auto found = in_flight_.find({micro_batch, c});
         if (found == in_flight_.end() || found->second.walk != nullptr) return;  // still in flight
-        if (last_forward_.at(c) == micro_batch) return;
+        if (is_retained(micro_batch, c)) return;
         free(found->second.input);
         in_flight_.erase(found);
     }
@@ -422,8 +494,10 @@ private:
     std::vector<StageInput> retained_, initial_retained_;  ///< by chunk
     std::map<std::pair<std::uint32_t, Chunk>, InFlight> in_flight_;
     std::map<Chunk, std::uint32_t> last_forward_;
+    std::optional<std::pair<std::uint32_t, Chunk>> last_forwarded_;
     StageInput held_;
-    BufferId held_output_gradient_ = no_buffer;
+    BufferId held_output_gradient_ = no_buffer, received_gradient_ = no_buffer;
+    std::vector<std::unique_ptr<ActivationWalk>> idle_walks_;
     std::vector<BufferId> step_gradients_;
     std::vector<std::pair<BufferId, BufferId>> pending_;
 };

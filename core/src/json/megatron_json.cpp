@@ -61,6 +61,7 @@ MegatronOptions read_megatron_options(const TrainingConfig& training) {
                        "pad_buckets_for_high_nccl_busbw",
                        "ddp_bucket_size",
                        "create_attention_mask_in_dataloader",
+                       "masked_softmax_fusion",
                        "cross_entropy_fusion_impl",
                        "recompute_method",
                        "recompute_num_layers",
@@ -79,6 +80,7 @@ MegatronOptions read_megatron_options(const TrainingConfig& training) {
     read_flag(object, "deterministic_mode", options.deterministic_mode);
     read_flag(object, "pad_buckets_for_high_nccl_busbw", options.pad_buckets_for_high_nccl_busbw);
     read_flag(object, "create_attention_mask_in_dataloader", options.create_attention_mask_in_dataloader);
+    read_flag(object, "masked_softmax_fusion", options.masked_softmax_fusion);
     read_flag(object, "use_precision_aware_optimizer", options.use_precision_aware_optimizer);
     read_flag(object, "store_param_remainders", options.store_param_remainders);
     read_choice(object, "cross_entropy_fusion_impl", "te", "native",

@@ -1,0 +1,30 @@
+#pragma once
+#include <QTableWidget>
+
+#include "zeroplan/gui/memory_stack.hpp"
+
+namespace zeroplan::gui {
+
+/// The legend with numbers: every ingredient of one rank group's peak with its colour, exact bytes, GiB and
+/// share, and beside it a baseline's. Can be copied into a spreadsheet.
+class IngredientsTable : public QTableWidget {
+    Q_OBJECT
+public:
+    explicit IngredientsTable(QWidget* parent = nullptr);
+    void set_groups(const RankGroup& group, const RankGroup* baseline);
+    /// Tab-separated, with a heading line.
+    QString tab_separated() const;
+
+protected:
+    void changeEvent(QEvent* event) override;
+
+private:
+    void add_row(const QString& name, const QBrush& swatch, Bytes bytes, std::optional<Bytes> baseline,
+                 Bytes whole, bool bold);
+
+    void fit_width();
+
+    std::optional<RankGroup> group_, baseline_;
+};
+
+}  // namespace zeroplan::gui

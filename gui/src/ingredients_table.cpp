@@ -1,0 +1,126 @@
+#include "zeroplan/gui/ingredients_table.hpp"
+
+#include <QEvent>
+#include <QHeaderView>
+#include <QPainter>
+
+#include "zeroplan/gui/theme.hpp"
+
+namespace zeroplan::gui {
+
+namespace {
+
+QPixmap swatch_pixmap(const QBrush& brush, const QColor& ground) {
+    QPixmap pixmap(24, 24);
+    pixmap.setDevicePixelRatio(2);
+    pixmap.fill(ground);
+    QPainter painter(&pixmap);
+    painter.fillRect(QRectF(0, 0, 12, 12), brush);
+    return pixmap;
+}
+
+QString signed_difference(Bytes now, Bytes before) {
+    const QString sign = now > before ? "+" : now < before ? "−" : "";
+    return sign + text(format_count(std::max(now, before).count() - std::min(now, before).count()));
+}
+
+}  // namespace
+
+IngredientsTable::IngredientsTable(QWidget* parent) : QTableWidget(parent) {
+    setAccessibleName(tr("Ingredients of the peak"));
+    setEditTriggers(QAbstractItemView::NoEditTriggers);
+    setSelectionBehavior(QAbstractItemView::SelectRows);
+    setShowGrid(false);
+    setTabKeyNavigation(false);
+    setWordWrap(false);
+    setHorizontalScrollMode(QAbstractItemView::ScrollPerPixel);
+    verticalHeader()->hide();
+    verticalHeader()->setDefaultSectionSize(fontMetrics().height() + 4);
+    verticalHeader()->setMinimumSectionSize(10);
+    horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
+    horizontalHeader()->setHighlightSections(false);
+}
+
+void IngredientsTable::set_groups(const RankGroup& group, const RankGroup* baseline) {
+    group_ = group;
+    baseline_ = baseline != nullptr ? std::optional(*baseline) : std::nullopt;
+    const MemoryStack now = memory_stack(group);
+    const MemoryStack before = baseline != nullptr ? memory_stack(*baseline) : MemoryStack{};
+    const auto old = [&](Bytes bytes) { return baseline != nullptr ? std::optional(bytes) : std::nullopt; };
+    const auto relevant = [](Bytes a, Bytes b) { return a > Bytes{} || b > Bytes{}; };
+    const bool dark = is_dark(palette());
+
+    QStringList heading{tr("At the peak"), tr("Bytes"), tr("Size"), tr("Share")};
+    if (baseline != nullptr) heading << tr("Baseline") << tr("Difference");
+    clearContents();
+    setRowCount(0);
+    setColumnCount(static_cast<int>(heading.size()));
+    setHorizontalHeaderLabels(heading);
+    for (int column = 0; column < columnCount(); ++column)
+        horizontalHeaderItem(column)->setTextAlignment(column == 0 ? Qt::AlignLeft | Qt::AlignVCenter
+                                                                   : Qt::AlignRight | Qt::AlignVCenter);
+    const Bytes whole = now.total();
+    add_row(tr("device"), Qt::NoBrush, whole, old(before.total()), whole, true);
+    if (relevant(now.runtime, before.runtime))
+        add_row(tr("runtime"), runtime_colour(dark), now.runtime, old(before.runtime), whole, false);
+    if (relevant(now.slack, before.slack))
+        add_row(tr("reserved only"), reserved_brush(dark), now.slack, old(before.slack), whole, false);
+    add_row(tr("allocated"), Qt::NoBrush, now.allocated.total(), old(before.allocated.total()), whole, true);
+    for (auto c = all_categories.rbegin(); c != all_categories.rend(); ++c)
+        if (relevant(now.allocated[*c], before.allocated[*c]))
+            add_row(label(*c), category_colour(*c, dark), now.allocated[*c], old(before.allocated[*c]), whole,
+                    false);
+    fit_width();
+}
+
+// Wide enough for the plan's own columns; a baseline's may need scrolling.
+void IngredientsTable::fit_width() {
+    int width = 2 * frameWidth() + 4;
+    resizeColumnsToContents();
+    for (int column = 0; column < 4; ++column) width += columnWidth(column);
+    setMinimumWidth(std::min(width, 420));
+}
+
+void IngredientsTable::add_row(const QString& name, const QBrush& swatch, Bytes bytes,
+                               std::optional<Bytes> baseline, Bytes whole, bool bold) {
+    const int row = rowCount();
+    insertRow(row);
+    QStringList cells{name, text(format_count(bytes.count())), text(format_gib(bytes)),
+                      QString::number(whole > Bytes{} ? 100 * bytes.gib() / whole.gib() : 0, 'f', 1) + " %"};
+    if (baseline) cells << text(format_count(baseline->count())) << signed_difference(bytes, *baseline);
+    for (int column = 0; column < cells.size(); ++column) {
+        auto* item = new QTableWidgetItem(cells[column]);
+        item->setTextAlignment(column == 0 ? Qt::AlignLeft | Qt::AlignVCenter
+                                           : Qt::AlignRight | Qt::AlignVCenter);
+        QFont font = this->font();
+        font.setBold(bold);
+        item->setFont(font);
+        if (column == 0 && swatch.style() != Qt::NoBrush)
+            item->setIcon(swatch_pixmap(swatch, palette().color(QPalette::Base)));
+        setItem(row, column, item);
+    }
+}
+
+QString IngredientsTable::tab_separated() const {
+    QStringList lines;
+    QStringList cells;
+    for (int column = 0; column < columnCount(); ++column) cells << horizontalHeaderItem(column)->text();
+    lines << cells.join('\t');
+    for (int row = 0; row < rowCount(); ++row) {
+        cells.clear();
+        for (int column = 0; column < columnCount(); ++column) cells << item(row, column)->text();
+        lines << cells.join('\t');
+    }
+    return lines.join('\n') + '\n';
+}
+
+void IngredientsTable::changeEvent(QEvent* event) {
+    QTableWidget::changeEvent(event);
+    if (event->type() == QEvent::PaletteChange && group_) {
+        const RankGroup group = *group_;
+        const auto baseline = baseline_;
+        set_groups(group, baseline ? &*baseline : nullptr);
+    }
+}
+
+}  // namespace zeroplan::gui

@@ -1,0 +1,198 @@
+#include "zeroplan/gui/stream_lanes_view.hpp"
+
+#include <QKeyEvent>
+#include <QPainter>
+#include <algorithm>
+#include <cmath>
+
+#include "lane_painter.hpp"
+#include "zeroplan/gui/theme.hpp"
+
+namespace zeroplan::gui {
+
+namespace {
+constexpr std::array<Stream, stream_count> streams{Stream::compute, Stream::gather, Stream::reduce};
+constexpr int swatch = 10;
+
+Operation example(OperationBody body) {
+    return Operation{std::move(body), Stream::compute, {}};
+}
+
+Operation compute_example(ComputePhase phase) {
+    Compute compute;
+    compute.phase = phase;
+    return example(compute);
+}
+
+Operation collective_example(CollectiveKind kind) {
+    Collective collective;
+    collective.kind = kind;
+    return example(collective);
+}
+}  // namespace
+
+StreamLanesView::StreamLanesView(QWidget* parent) : PlotView(parent) {
+    setAccessibleName(tr("Streams of one step"));
+    set_heading(tr("Streams of one step"));
+    setMinimumHeight(120);
+}
+
+void StreamLanesView::set_lanes(StreamLanes lanes) {
+    const bool same_span = !lanes_.empty() && std::abs(lanes.end_s() - lanes_.end_s()) < 1e-9 * lanes.end_s();
+    lanes_ = std::move(lanes);
+    if (!same_span) return show_all();
+    update();
+}
+
+QRectF StreamLanesView::lane_rect(Stream stream) const {
+    const QRectF plot = plot_rect();
+    const double height = plot.height() / static_cast<double>(stream_count);
+    return {plot.left(), std::round(plot.top() + height * static_cast<double>(stream)) + 1, plot.width(),
+            std::max(3.0, std::round(height) - 3)};
+}
+
+double StreamLanesView::x_of(double seconds) const {
+    return plot_rect().left() + (seconds - begin_) / (end_ - begin_) * plot_rect().width();
+}
+
+double StreamLanesView::seconds_at(double x) const {
+    return begin_ + (x - plot_rect().left()) / plot_rect().width() * (end_ - begin_);
+}
+
+void StreamLanesView::draw(QPainter& painter) {
+    for (const Stream stream : streams) {
+        const QRectF lane = lane_rect(stream);
+        painter.fillRect(lane, palette().color(QPalette::AlternateBase));
+        painter.setPen(palette().color(QPalette::Text));
+        painter.drawText(QRectF(0, lane.top(), lane.left() - 8, lane.height()),
+                         Qt::AlignVCenter | Qt::AlignRight, text(to_string(stream)));
+        LanePainter(*this, painter, stream).paint();
+    }
+    for (const Omitted& omitted : lanes_.omitted())
+        draw_omitted(painter, x_of(omitted.begin_s), x_of(omitted.end_s), lanes_.omitted_label(omitted));
+    const int most = std::max(2, static_cast<int>(plot_rect().width() / 100));
+    draw_bottom_axis(painter, time_ticks(begin_, end_, most), [this](double at) { return x_of(at); });
+    draw_legend(painter);
+}
+
+std::vector<StreamLanesView::LegendEntry> StreamLanesView::legend() const {
+    const auto entry = [this](const QString& name, const Operation& operation) {
+        return LegendEntry{name, operation_colour(operation, dark())};
+    };
+    return {entry(tr("forward"), compute_example(ComputePhase::forward)),
+            entry(tr("recompute"), compute_example(ComputePhase::recompute)),
+            entry(tr("backward"), compute_example(ComputePhase::backward)),
+            entry(tr("optimizer"), example(OptimizerStep{})),
+            entry(tr("gather"), collective_example(CollectiveKind::all_gather)),
+            entry(tr("reduce"), collective_example(CollectiveKind::reduce_scatter))};
+}
+
+int StreamLanesView::heading_reserve() const {
+    if (empty()) return 0;
+    int width = 0;
+    for (const LegendEntry& entry : legend())
+        width += swatch + 5 + fontMetrics().horizontalAdvance(entry.name) + 12;
+    // In a narrow window the step's figures matter more; hovering names every operation.
+    return 2 * width < this->width() ? width : 0;
+}
+
+void StreamLanesView::draw_legend(QPainter& painter) const {
+    const int reserve = heading_reserve();
+    if (reserve == 0) return;
+    double x = width() - reserve - 2;
+    const double height = fontMetrics().height() + 6;
+    painter.setPen(palette().color(QPalette::Text));
+    for (const LegendEntry& entry : legend()) {
+        const double width = fontMetrics().horizontalAdvance(entry.name);
+        painter.fillRect(QRectF(x, 2 + (height - swatch) / 2, swatch, swatch), entry.colour);
+        painter.drawText(QRectF(x + swatch + 5, 2, width + 2, height), Qt::AlignVCenter | Qt::AlignLeft,
+                         entry.name);
+        x += swatch + 5 + width + 12;
+    }
+}
+
+const TimedOperation* StreamLanesView::operation_at(QPointF position) const {
+    if (empty() || position.x() < plot_rect().left() || position.x() > plot_rect().right()) return nullptr;
+    for (const Stream stream : streams)
+        if (lane_rect(stream).contains(position))
+            return lanes_.longest_within(stream, seconds_at(position.x() - 0.5),
+                                         seconds_at(position.x() + 0.5));
+    return nullptr;
+}
+
+std::optional<Description> StreamLanesView::describe_at(QPointF position) const {
+    const TimedOperation* timed = operation_at(position);
+    if (timed == nullptr) return std::nullopt;
+    return lanes_.describe_operation(*timed);
+}
+
+void StreamLanesView::set_window(double begin_s, double end_s) {
+    if (empty()) return update();
+    const double whole = lanes_.end_s();
+    const double span = std::clamp(end_s - begin_s, whole * 1e-6, whole);
+    begin_ = std::clamp(begin_s, 0.0, whole - span);
+    end_ = begin_ + span;
+    announce(tr("%1 operations, showing %2 to %3 of %4")
+                 .arg(lanes_.operation_count())
+                 .arg(text(format_seconds(begin_)), text(format_seconds(end_)), text(format_seconds(whole))));
+    update();
+    Q_EMIT window_changed(begin_, end_);
+}
+
+void StreamLanesView::zoom(double factor, double x) {
+    const double fixed = seconds_at(x);
+    set_window(fixed - (fixed - begin_) * factor, fixed + (end_ - fixed) * factor);
+}
+
+void StreamLanesView::wheelEvent(QWheelEvent* event) {
+    if (empty()) return PlotView::wheelEvent(event);
+    zoom(std::pow(0.999, event->angleDelta().y()), event->position().x());
+    event->accept();
+}
+
+void StreamLanesView::mousePressEvent(QMouseEvent* event) {
+    drag_x_ = event->position().x();
+    if (!empty() && event->button() == Qt::LeftButton) setCursor(Qt::ClosedHandCursor);
+}
+
+void StreamLanesView::mouseMoveEvent(QMouseEvent* event) {
+    PlotView::mouseMoveEvent(event);
+    if (empty() || !(event->buttons() & Qt::LeftButton)) return;
+    const double shift = seconds_at(drag_x_) - seconds_at(event->position().x());
+    drag_x_ = event->position().x();
+    set_window(begin_ + shift, end_ + shift);
+}
+
+void StreamLanesView::mouseReleaseEvent(QMouseEvent*) {
+    unsetCursor();
+}
+
+void StreamLanesView::mouseDoubleClickEvent(QMouseEvent* event) {
+    if (!empty()) zoom(0.25, event->position().x());
+}
+
+void StreamLanesView::keyPressEvent(QKeyEvent* event) {
+    const double span = end_ - begin_, middle = plot_rect().center().x();
+    switch (empty() ? 0 : event->key()) {
+        case Qt::Key_Plus:
+        case Qt::Key_Equal:
+        case Qt::Key_W:
+            return zoom(0.7, middle);
+        case Qt::Key_Minus:
+        case Qt::Key_S:
+            return zoom(1 / 0.7, middle);
+        case Qt::Key_Left:
+        case Qt::Key_A:
+            return set_window(begin_ - span / 5, end_ - span / 5);
+        case Qt::Key_Right:
+        case Qt::Key_D:
+            return set_window(begin_ + span / 5, end_ + span / 5);
+        case Qt::Key_Home:
+        case Qt::Key_F:
+            return show_all();
+        default:
+            PlotView::keyPressEvent(event);
+    }
+}
+
+}  // namespace zeroplan::gui

@@ -1,0 +1,218 @@
+#include "zeroplan/gui/fields.hpp"
+
+#include <algorithm>
+
+#include "zeroplan/gui/request.hpp"
+#include "zeroplan/gui/text.hpp"
+#include "zeroplan/words.hpp"
+
+namespace zeroplan::gui {
+
+namespace {
+
+QString number(std::uint64_t value) {
+    return QString::number(value);
+}
+
+template <typename Enum>
+std::vector<QString> all_words() {
+    std::vector<QString> all;
+    for (const Word<Enum>& word : words<Enum>()) all.push_back(text(word.text));
+    return all;
+}
+
+// Those whose state this version can count.
+std::vector<QString> countable_optimizers() {
+    std::vector<QString> all;
+    for (const Word<Optimizer>& word : words<Optimizer>()) {
+        try {
+            optimizer_state_tensors(word.value);
+            all.push_back(text(word.text));
+        } catch (const Error&) {
+        }
+    }
+    return all;
+}
+
+std::vector<QString> names(const std::vector<Preset>& presets) {
+    std::vector<QString> all;
+    for (const Preset& preset : presets) all.push_back(text(preset.name));
+    return all;
+}
+
+Field choice(std::string pointer, QString label, std::string flag, QString tooltip,
+             std::vector<QString> choices, QString (*value)(const Scenario&)) {
+    Field field{Field::Kind::choice, std::move(pointer), std::move(label),
+                std::move(flag),     std::move(tooltip), {}};
+    field.choices = std::move(choices);
+    field.value = value;
+    return field;
+}
+
+Field count(std::string pointer, QString label, std::string flag, QString tooltip, int most, bool slider,
+            QString (*value)(const Scenario&)) {
+    Field field{Field::Kind::count, std::move(pointer), std::move(label),
+                std::move(flag),    std::move(tooltip), {}};
+    field.most = most;
+    field.slider = slider;
+    field.value = value;
+    return field;
+}
+
+Field model_field() {
+    Field field =
+        choice("/model", QObject::tr("&Model"), "--model",
+               QObject::tr("A preset, or a config.json, safetensors file or folder"), names(model_presets()),
+               [](const Scenario& s) { return model_name_or_path(s.model_json); });
+    field.kind = Field::Kind::model;
+    field.section = QObject::tr("Model");
+    return field;
+}
+
+Field topology_field() {
+    Field field =
+        choice("/cluster/topology", QObject::tr("&Topology"), "--topology",
+               QObject::tr("The machines: a preset, or a file of your own"), names(topology_presets()),
+               [](const Scenario& s) { return text(s.cluster.topology); });
+    field.kind = Field::Kind::topology;
+    field.section = QObject::tr("Cluster");
+    return field;
+}
+
+Field stage_field() {
+    Field field =
+        choice("/training/zero_stage", QObject::tr("&ZeRO stage"), "--zero",
+               QObject::tr("What the ranks share instead of each holding a copy"), {"0", "1", "2", "3"},
+               [](const Scenario& s) { return number(s.training.zero_stage); });
+    field.choice_labels = {QObject::tr("0: nothing sharded"), QObject::tr("1: optimizer states"),
+                           QObject::tr("2: and gradients"), QObject::tr("3: and parameters")};
+    field.section = QObject::tr("Training");
+    return field;
+}
+
+std::vector<Field> make_fields() {
+    using S = const Scenario&;
+    return {
+        model_field(),
+        topology_field(),
+        count("/cluster/gpus_used", QObject::tr("&GPUs"), "--gpus",
+              QObject::tr("All ranks: part of one node, or whole nodes"), 131072, true,
+              [](S s) { return number(s.cluster.gpus_used); }),
+        count("/cluster/nodes", QObject::tr("&Nodes"), "--nodes", QObject::tr("Whole nodes; sets the GPUs"),
+              16384, false, [](S s) { return number(s.cluster.nodes); }),
+        stage_field(),
+        choice("/training/engine", QObject::tr("&Engine"), "--engine",
+               QObject::tr("Whose rules of sharding, buckets and temporaries apply"), names(engine_presets()),
+               [](S s) { return text(to_string(s.training.engine)); }),
+        count("/training/micro_batch_size", QObject::tr("Micro-&batch"), "--micro-batch",
+              QObject::tr("Sequences a rank computes at a time"), 65536, true,
+              [](S s) { return number(s.training.micro_batch_size); }),
+        count("/training/gradient_accumulation_steps", QObject::tr("&Accumulation"), "--grad-accum",
+              QObject::tr("Micro-batches a rank computes before an optimizer step"), 65536, false,
+              [](S s) { return number(s.training.gradient_accumulation_steps); }),
+        count("/training/sequence_length", QObject::tr("&Sequence"), "--seq",
+              QObject::tr("Tokens of a sequence"), 16'777'216, false,
+              [](S s) { return number(s.training.sequence_length); }),
+        choice("/training/recompute", QObject::tr("&Recompute"), "--recompute",
+               QObject::tr("Which activations are dropped and computed again for backward"),
+               {"none", "selective", "full"}, [](S s) { return text(to_string(s.training.recompute)); }),
+        choice("/training/attention", QObject::tr("Atte&ntion"), "--attention",
+               QObject::tr("Eager attention keeps the score matrix; the others don't"),
+               all_words<AttentionKernel>(), [](S s) { return text(to_string(s.training.attention)); }),
+        choice("/training/optimizer", QObject::tr("&Optimizer"), "--optimizer",
+               QObject::tr("Adam keeps two states a parameter, momentum one, plain SGD none"),
+               countable_optimizers(), [](S s) { return text(to_string(s.training.optimizer)); }),
+        choice("/training/compute_dtype", QObject::tr("&Dtype"), "--dtype",
+               QObject::tr("Of the matrix products; 16-bit ones train with fp32 master weights"),
+               {"fp32", "tf32", "fp16", "bf16"},
+               [](S s) { return text(to_string(s.training.compute_dtype)); }),
+    };
+}
+
+// Two controls that state the same thing, and the one default that a model brings. What else follows from an
+// edited key (data_parallel, dtypes, a topology's figures) the scenario's reader lets follow.
+ScenarioRequest follow(ScenarioRequest request, const Scenario* resolved, const std::string& pointer) {
+    const auto forget = [&](const char* other) {
+        std::erase_if(request.settings, [&](const Setting& s) { return s.pointer == other; });
+    };
+    if (pointer == "/cluster/gpus_used") forget("/cluster/nodes");
+    if (pointer == "/cluster/nodes") forget("/cluster/gpus_used");
+    const bool longest =
+        resolved != nullptr && resolved->training.sequence_length == resolved->model.max_sequence_length;
+    if (pointer == "/model" && longest) return without(std::move(request), "/training/sequence_length");
+    return request;
+}
+
+Setting as_setting(const Field& field, const QString& value) {
+    const std::string origin = field.name().toStdString();
+    switch (field.kind) {
+        case Field::Kind::model:
+            return model_setting(value.toStdString(), origin);
+        case Field::Kind::topology:
+            return topology_setting(value.toStdString(), origin);
+        case Field::Kind::choice:
+            break;
+        case Field::Kind::count:
+            return {field.pointer, value.toStdString(), origin};
+    }
+    bool is_number = false;
+    value.toULongLong(&is_number);
+    return {field.pointer, is_number ? value.toStdString() : quoted(value), origin};
+}
+
+QString shell_quoted(const QString& word) {
+    static const QString safe = "-_./=:,+@%";
+    const bool plain = !word.isEmpty() && std::all_of(word.begin(), word.end(), [](QChar c) {
+        return (c.unicode() < 128 && c.isLetterOrNumber()) || safe.contains(c);
+    });
+    if (plain) return word;
+    return '\'' + QString(word).replace('\'', "'\\''") + '\'';
+}
+
+// What the flag takes; anything else needs --set.
+std::optional<QString> as_flag_value(const Field& field, const std::string& json_value) {
+    if (field.kind != Field::Kind::model) return plain_value(json_value);
+    const QString name = model_name_or_path(json_value);
+    return name.isEmpty() ? std::nullopt : std::optional(name);
+}
+
+}  // namespace
+
+const std::vector<Field>& fields() {
+    static const std::vector<Field> all = make_fields();
+    return all;
+}
+
+const Field& field(const std::string& pointer) {
+    const auto found =
+        std::find_if(fields().begin(), fields().end(), [&](const Field& f) { return f.pointer == pointer; });
+    return found == fields().end() ? fields().front() : *found;
+}
+
+ScenarioRequest edited(const ScenarioRequest& request, const Scenario* resolved, const std::string& pointer,
+                       const QString& value) {
+    if (value.isEmpty()) {
+        ScenarioRequest again = request;
+        std::erase_if(again.settings, [&](const Setting& s) { return s.pointer == pointer; });
+        return again;
+    }
+    return follow(with(request, as_setting(field(pointer), value)), resolved, pointer);
+}
+
+QString command_line(const ScenarioRequest& request, const QString& subcommand) {
+    QStringList words{"zeroplan", subcommand};
+    if (!request.file.empty()) words << "--scenario" << shell_quoted(text(request.file));
+    for (const Setting& setting : request.settings) {
+        const auto known = std::find_if(fields().begin(), fields().end(),
+                                        [&](const Field& f) { return f.pointer == setting.pointer; });
+        if (known != fields().end() && setting.json_value != "null")
+            if (const auto value = as_flag_value(*known, setting.json_value)) {
+                words << text(known->flag) << shell_quoted(*value);
+                continue;
+            }
+        words << "--set" << shell_quoted(text(setting.pointer + '=' + setting.json_value));
+    }
+    return words.join(' ');
+}
+
+}  // namespace zeroplan::gui

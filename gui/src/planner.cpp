@@ -1,0 +1,80 @@
+#include "zeroplan/gui/planner.hpp"
+
+#include <QElapsedTimer>
+#include <QtConcurrent>
+#include <new>
+#include <utility>
+
+namespace zeroplan::gui {
+
+namespace {
+
+void add_time(Planned& planned) {
+    try {
+        planned.timeline = closed_form_step(*planned.plan, planned.plan->memory.worst_group);
+        planned.throughput = throughput(*planned.plan, planned.timeline->step_time_s);
+    } catch (const Error& error) {
+        planned.timeline.reset();
+        planned.no_time = error;
+    }
+}
+
+std::shared_ptr<const Planned> planned_from(const ScenarioRequest& request) {
+    QElapsedTimer timer;
+    timer.start();
+    auto planned = std::make_shared<Planned>();
+    planned->request = request;
+    planned->plan = std::make_shared<const Plan>(make_plan(resolve_scenario(request)));
+    add_time(*planned);
+    planned->fullest = group_view(planned->plan, planned->plan->memory.worst_group,
+                                  planned->timeline ? &*planned->timeline : nullptr);
+    planned->seconds = static_cast<double>(timer.nsecsElapsed()) * 1e-9;
+    return planned;
+}
+
+}  // namespace
+
+PlanOutcome plan_now(const ScenarioRequest& request) {
+    try {
+        return {request, planned_from(request), {}};
+    } catch (const Error& error) {
+        return {request, {}, error};
+    } catch (const std::bad_alloc&) {
+        return {request, {}, Error(ErrorCode::run_failed, "this machine has too little memory for the plan")};
+    } catch (const std::exception& error) {
+        return {request,
+                {},
+                Error(ErrorCode::run_failed, std::string("internal error: ") + error.what(),
+                      "Save the scenario and report it.")};
+    }
+}
+
+Planner::Planner(QObject* parent) : QObject(parent) {
+    thread_.setMaxThreadCount(1);
+    connect(&watcher_, &QFutureWatcherBase::finished, this, &Planner::finish);
+}
+
+Planner::~Planner() {
+    watcher_.waitForFinished();
+}
+
+void Planner::request(const ScenarioRequest& request) {
+    if (running_)
+        waiting_ = request;
+    else
+        start(request);
+}
+
+void Planner::start(const ScenarioRequest& request) {
+    running_ = true;
+    watcher_.setFuture(QtConcurrent::run(&thread_, plan_now, request));
+}
+
+void Planner::finish() {
+    const PlanOutcome outcome = watcher_.result();
+    running_ = false;
+    if (waiting_) start(*std::exchange(waiting_, std::nullopt));
+    Q_EMIT planned(outcome);
+}
+
+}  // namespace zeroplan::gui

@@ -1,0 +1,150 @@
+#include <QJsonArray>
+#include <QJsonDocument>
+#include <QJsonObject>
+#include <optional>
+
+#include "zeroplan/gui/simulation.hpp"
+
+namespace zeroplan::gui {
+
+namespace {
+
+[[noreturn]] void refuse(const QString& what) {
+    throw Error(ErrorCode::run_failed, "zeroplan-sim wrote " + what.toStdString(),
+                "zeroplan-sim and zeroplan-gui must be of one version: build both anew.");
+}
+
+QJsonObject object(const QByteArray& json, const char* what) {
+    QJsonParseError error{};
+    const QJsonDocument document = QJsonDocument::fromJson(json, &error);
+    if (!document.isObject())
+        refuse(QObject::tr("a %1 that is no JSON object (%2)").arg(what, error.errorString()));
+    return document.object();
+}
+
+double number(const QJsonObject& object, const char* key) {
+    const QJsonValue value = object.value(QLatin1String(key));
+    if (!value.isDouble()) refuse(QObject::tr("no number \"%1\"").arg(key));
+    return value.toDouble();
+}
+
+StepTimeline figures(const QJsonObject& step) {
+    StepTimeline timeline;
+    timeline.step_time_s = number(step, "step_time_s");
+    timeline.compute_s = number(step, "compute_s");
+    timeline.communication_s = number(step, "communication_s");
+    timeline.exposed_communication_s = number(step, "exposed_communication_s");
+    timeline.bubble_s = number(step, "bubble_s");
+    return timeline;
+}
+
+// Fields of one line of a CSV table; "a ""quoted"" field" may hold commas.
+QList<QByteArray> csv_fields(const QByteArray& line) {
+    if (!line.contains('"')) return line.split(',');
+    QList<QByteArray> fields{{}};
+    bool quoted = false;
+    for (qsizetype i = 0; i < line.size(); ++i) {
+        const bool doubled = quoted && i + 1 < line.size() && line[i] == '"' && line[i + 1] == '"';
+        if (doubled)
+            fields.back() += line[++i];
+        else if (line[i] == '"')
+            quoted = !quoted;
+        else if (line[i] == ',' && !quoted)
+            fields.append(QByteArray());
+        else
+            fields.back() += line[i];
+    }
+    return fields;
+}
+
+bool takes_time(const Operation& operation) {
+    return !std::holds_alternative<Allocate>(operation.body) &&
+           !std::holds_alternative<Free>(operation.body) &&
+           !std::holds_alternative<LoadBatch>(operation.body) &&
+           !std::holds_alternative<Wait>(operation.body);
+}
+
+// The table lists a group's operations in issue order, so the program tells which each row is.
+class ProgramReader {
+public:
+    explicit ProgramReader(const StepProgram& program) : program_(program) {}
+
+    TimedOperation next(const QByteArray& section, std::uint64_t iteration, const QByteArray& stream) {
+        if (operation_ == 0 || iteration != iteration_ || section != name(section_))
+            begin(section, iteration);
+        const auto& operations = program_.step[section_].operations;
+        while (operation_ < operations.size() && !takes_time(operations[operation_])) ++operation_;
+        if (operation_ == operations.size() ||
+            stream != QByteArray::fromStdString(std::string(to_string(operations[operation_].stream))))
+            refuse(QObject::tr("operations that the plan does not have"));
+        return {section_, iteration, operation_++, program_.step[section_].operations[operation_ - 1].stream,
+                0,        0};
+    }
+
+private:
+    QByteArray name(std::uint32_t section) const {
+        return QByteArray::fromStdString(program_.step[section].name);
+    }
+
+    void begin(const QByteArray& section, std::uint64_t iteration) {
+        // Sections come in the program's order.
+        while (section_ < program_.step.size() && name(section_) != section) ++section_;
+        if (section_ == program_.step.size())
+            refuse(QObject::tr("an unknown section \"%1\"").arg(QString::fromUtf8(section)));
+        iteration_ = iteration;
+        operation_ = 0;
+    }
+
+    const StepProgram& program_;
+    std::uint32_t section_ = 0;
+    std::uint64_t iteration_ = 0;
+    OperationId operation_ = 0;
+};
+
+void read_operations(const QByteArray& table, const Plan& plan, std::vector<StepTimeline>& timelines) {
+    QByteArray ranks;
+    std::size_t groups = 0;
+    std::optional<ProgramReader> reader;
+    const QList<QByteArray> lines = table.split('\n');
+    for (qsizetype i = 1; i < lines.size(); ++i) {
+        if (lines[i].isEmpty()) continue;
+        const QList<QByteArray> fields = csv_fields(lines[i]);
+        if (fields.size() != 7) refuse(QObject::tr("a table whose line %1 has not 7 fields").arg(i + 1));
+        if (!reader || fields[0] != ranks) {
+            if (groups == timelines.size()) refuse(QObject::tr("more rank groups than the plan has"));
+            ranks = fields[0];
+            reader.emplace(plan.programs.at(plan.rank_groups[groups++].program));
+        }
+        TimedOperation timed = reader->next(fields[1], fields[2].toULongLong(), fields[3]);
+        timed.start_s = fields[5].toDouble();
+        timed.end_s = fields[6].toDouble();
+        timelines[groups - 1].operations.push_back(timed);
+    }
+    if (groups != timelines.size()) refuse(QObject::tr("operations of %1 rank groups only").arg(groups));
+}
+
+}  // namespace
+
+Simulated read_simulation(const QByteArray& report_json, const QByteArray& table,
+                          std::shared_ptr<const Plan> plan) {
+    const QJsonObject report = object(report_json, "report");
+    Simulated result;
+    result.throughput = {number(report, "tokens_per_s_per_gpu"), number(report, "model_flops_per_s_per_gpu"),
+                         number(report, "mfu")};
+    result.wall_s = number(report, "wall_s");
+    for (const QJsonValue& step : report.value("step_times").toArray()) {
+        result.rank_groups.push_back(figures(step.toObject()));
+        result.rank_groups.back().fidelity = report.value("fidelity").toString().toStdString();
+    }
+    if (result.rank_groups.size() != plan->rank_groups.size())
+        refuse(QObject::tr("%1 rank groups where the plan has %2")
+                   .arg(result.rank_groups.size())
+                   .arg(plan->rank_groups.size()));
+    read_operations(table, *plan, result.rank_groups);
+    const std::uint32_t fullest = plan->memory.worst_group;
+    result.fullest = group_view(plan, fullest, &result.rank_groups.at(fullest));
+    result.plan = std::move(plan);
+    return result;
+}
+
+}  // namespace zeroplan::gui

@@ -1,0 +1,60 @@
+#pragma once
+#include <QComboBox>
+#include <QLabel>
+#include <QSlider>
+#include <QSpinBox>
+#include <QWidget>
+#include <map>
+
+#include "zeroplan/gui/fields.hpp"
+
+namespace zeroplan::gui {
+
+/// Arrow keys double and halve: what is counted here comes in powers of two. Any number can be typed.
+class DoublingSpinBox : public QSpinBox {
+    Q_OBJECT
+public:
+    using QSpinBox::QSpinBox;
+    void stepBy(int steps) override;
+};
+
+/// The controls of fields(), each of which stands for one key of the scenario. The form keeps no state: it
+/// tells what the user wants and shows what it is given.
+class ScenarioForm : public QWidget {
+    Q_OBJECT
+public:
+    explicit ScenarioForm(QWidget* parent = nullptr);
+
+    /// Shows the request's settings, and for the rest what `resolved` says, or what was shown before if it is
+    /// null.
+    void show_request(const ScenarioRequest& request, const Scenario* resolved);
+    /// Marks the control that an error is about; nullptr: none.
+    void mark_error(const Error* error);
+    /// The control of a field, for tests and tab order: a QComboBox or a QSpinBox.
+    QWidget* control(const std::string& pointer) const;
+    QSlider* slider(const std::string& pointer) const;
+
+Q_SIGNALS:
+    /// `continuous`: more of the same may follow, as while a slider is dragged.
+    void edited(const std::string& pointer, const QString& value, bool continuous);
+    /// A series of edits is over.
+    void settled();
+
+private:
+    struct Row {
+        QLabel* label = nullptr;
+        QComboBox* combo = nullptr;
+        QSpinBox* spin = nullptr;
+        QSlider* slider = nullptr;
+    };
+    QWidget* make_combo(const Field& field, Row& row);
+    QWidget* make_spin(const Field& field, Row& row);
+    QSlider* make_slider(const Field& field, Row& row);
+    void choose_file(const Field& field);
+    void show_value(const Field& field, const QString& value);
+
+    std::map<std::string, Row> rows_;
+    bool showing_ = false;  ///< values come from the window, not from the user
+};
+
+}  // namespace zeroplan::gui

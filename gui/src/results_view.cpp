@@ -1,0 +1,202 @@
+#include "zeroplan/gui/results_view.hpp"
+
+#include <QVBoxLayout>
+#include <algorithm>
+
+namespace zeroplan::gui {
+
+namespace {
+
+QString plan_title(const Plan& plan) {
+    const Scenario& s = plan.scenario;
+    return QObject::tr("%1, ZeRO %2, %3 GPUs")
+        .arg(text(s.model.name))
+        .arg(s.training.zero_stage)
+        .arg(text(format_count(s.world_size())));
+}
+
+QString group_name(const Plan& plan, std::uint32_t group) {
+    const auto& ranks = plan.rank_groups.at(group).ranks;
+    if (plan.rank_groups.size() == 1)
+        return plan.scenario.world_size() == 1 ? QString() : QObject::tr("every rank");
+    return QObject::tr("ranks %1").arg(text(to_string(ranks)));
+}
+
+QSplitter* splitter(Qt::Orientation orientation, std::initializer_list<QWidget*> parts) {
+    auto* split = new QSplitter(orientation);
+    split->setChildrenCollapsible(false);
+    split->setHandleWidth(6);
+    for (QWidget* part : parts) split->addWidget(part);
+    return split;
+}
+
+}  // namespace
+
+ResultsView::ResultsView(QWidget* parent)
+    : QWidget(parent),
+      verdict_(new VerdictPanel),
+      baseline_ranks_(new RankMemoryView),
+      ranks_(new RankMemoryView),
+      table_(new IngredientsTable),
+      timeline_(new MemoryTimelineView),
+      bar_(new SimulationBar),
+      lanes_(new StreamLanesView) {
+    baseline_ranks_->hide();
+    auto* top = splitter(Qt::Horizontal, {baseline_ranks_, ranks_, table_});
+    for (int i = 0; i < 2; ++i) top->setStretchFactor(i, 3);
+    top->setStretchFactor(2, 1);
+    top->setSizes({300, 460, 100});
+
+    auto* streams = new QWidget;
+    auto* streams_column = new QVBoxLayout(streams);
+    streams_column->setContentsMargins(0, 0, 0, 0);
+    streams_column->setSpacing(4);
+    streams_column->addWidget(bar_);
+    streams_column->addWidget(lanes_, 1);
+
+    auto* views = splitter(Qt::Vertical, {top, timeline_, streams});
+    views->setStretchFactor(0, 5);
+    views->setStretchFactor(1, 4);
+    views->setStretchFactor(2, 3);
+    views->setSizes({300, 220, 200});
+
+    auto* column = new QVBoxLayout(this);
+    column->setContentsMargins(0, 0, 0, 0);
+    column->setSpacing(6);
+    column->addWidget(verdict_);
+    column->addWidget(views, 1);
+
+    connect(lanes_, &StreamLanesView::window_changed, this, [this](double begin, double end) {
+        if (timeline_->memory().axis == StepAxis::time) timeline_->set_window(begin, end);
+    });
+    connect(ranks_, &RankMemoryView::rank_selected, this, [this] {
+        user_selected_ = true;
+        show_group();
+    });
+}
+
+std::uint32_t ResultsView::group() const {
+    return group_of(*planned_->plan,
+                    user_selected_ ? ranks_->selected_rank() : planned_->plan->memory.peak_rank);
+}
+
+const StepTimeline* ResultsView::simulated_timeline() const {
+    return simulated_ && group() < simulated_->rank_groups.size() ? &simulated_->rank_groups[group()]
+                                                                  : nullptr;
+}
+
+void ResultsView::show_planned(std::shared_ptr<const Planned> planned) {
+    planned_ = std::move(planned);
+    simulated_.reset();
+    for (PlotView* view : std::initializer_list<PlotView*>{ranks_, timeline_, lanes_}) view->set_stale(false);
+    table_->setEnabled(true);
+    verdict_->show_plan(*planned_);
+    show_ranks();
+    show_group();
+}
+
+void ResultsView::show_error(const Error& error) {
+    verdict_->show_error(error);
+    for (PlotView* view : std::initializer_list<PlotView*>{ranks_, timeline_, lanes_}) {
+        view->set_stale(true);
+        view->set_placeholder(tr("Nothing to show yet"));
+    }
+    table_->setEnabled(false);
+}
+
+void ResultsView::show_ranks() {
+    ranks_->set_plan(planned_->plan);
+    if (!user_selected_) {
+        const QSignalBlocker quiet(ranks_);
+        ranks_->select_rank(planned_->plan->memory.peak_rank);
+    }
+    ranks_->set_heading(tr("Memory per rank"), plan_title(*planned_->plan));
+    // One scale for both, or they could not be compared by eye.
+    const double top = baseline_ ? std::max(ranks_->needed_top(), baseline_ranks_->needed_top()) : 0;
+    ranks_->set_top(top);
+    baseline_ranks_->set_top(top);
+}
+
+void ResultsView::show_group() {
+    const auto& plan = planned_->plan;
+    if (const StepTimeline* simulated = simulated_timeline())
+        view_ = group() == simulated_->fullest.rank_group ? simulated_->fullest
+                                                          : group_view(plan, group(), simulated);
+    else if (group() == planned_->fullest.rank_group)
+        view_ = planned_->fullest;
+    else
+        try {
+            const StepTimeline closed_form = closed_form_step(*plan, group());
+            view_ = group_view(plan, group(), &closed_form);
+        } catch (const Error&) {  // no time: the verdict says why
+            view_ = group_view(plan, group(), nullptr);
+        }
+    show_table();
+    show_lanes();
+    show_memory();
+    show_time_in_words();
+}
+
+void ResultsView::show_table() {
+    const RankGroup* old =
+        baseline_ ? &baseline_->plan->rank_groups.at(baseline_->plan->memory.worst_group) : nullptr;
+    table_->set_groups(planned_->plan->rank_groups.at(group()), old);
+}
+
+void ResultsView::show_lanes() {
+    const QString fidelity = simulated_ ? tr("simulated") : tr("closed form");
+    lanes_->set_heading(tr("Streams of one step"), fidelity);
+    lanes_->set_placeholder(planned_->no_time ? sentence(*planned_->no_time) : QString());
+    lanes_->set_lanes(view_.lanes);
+}
+
+void ResultsView::show_memory() {
+    const bool over_time = axis_ == StepAxis::time && !view_.lanes.empty();
+    timeline_->set_memory(planned_->plan, group(), over_time ? view_.by_time : view_.by_operation);
+    timeline_->set_heading(tr("Memory over one step"),
+                           QStringList{over_time ? tr("allocated, over time") : tr("allocated, by operation"),
+                                       group_name(*planned_->plan, group())}
+                               .join(", "));
+    if (over_time) timeline_->set_window(lanes_->begin_s(), lanes_->end_s());
+}
+
+void ResultsView::show_time_in_words() {
+    if (!simulated_) return;
+    const bool tokens = planned_->plan->scenario.model.batch == BatchKind::tokens;
+    const auto slowest = std::max_element(
+        simulated_->rank_groups.begin(), simulated_->rank_groups.end(),
+        [](const StepTimeline& a, const StepTimeline& b) { return a.step_time_s < b.step_time_s; });
+    if (slowest != simulated_->rank_groups.end())
+        verdict_->show_time(time_sentence(*slowest, simulated_->throughput, tokens));
+}
+
+void ResultsView::show_simulated(const Simulated& simulated) {
+    if (!planned_ || simulated.plan != planned_->plan) return;
+    simulated_ = simulated;
+    show_group();
+}
+
+void ResultsView::set_axis(StepAxis axis) {
+    axis_ = axis;
+    if (planned_) show_memory();
+}
+
+void ResultsView::pin_baseline() {
+    if (!planned_) return;
+    baseline_ = planned_;
+    baseline_ranks_->set_plan(baseline_->plan);
+    baseline_ranks_->set_heading(tr("Baseline"), plan_title(*baseline_->plan));
+    baseline_ranks_->show();
+    show_ranks();
+    show_table();
+}
+
+void ResultsView::clear_baseline() {
+    baseline_.reset();
+    baseline_ranks_->hide();
+    if (!planned_) return;
+    show_ranks();
+    show_table();
+}
+
+}  // namespace zeroplan::gui

@@ -1,0 +1,212 @@
+#include "zeroplan/gui/scenario_form.hpp"
+
+#include <QDir>
+#include <QFileDialog>
+#include <QFileInfo>
+#include <QFormLayout>
+#include <QHBoxLayout>
+#include <QToolButton>
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "zeroplan/gui/request.hpp"
+#include "zeroplan/gui/text.hpp"
+#include "zeroplan/gui/theme.hpp"
+
+namespace zeroplan::gui {
+
+namespace {
+
+// Sliders go over powers of two, up to what people do; the box beside takes any number.
+int slider_end(const Field& field) {
+    return field.pointer == "/cluster/gpus_used" ? 14 : 8;
+}
+
+int nearest_power(int value) {
+    return static_cast<int>(std::lround(std::log2(std::max(1, value))));
+}
+
+QString preset_summary(const Field& field, const QString& name) {
+    const auto presets = field.kind == Field::Kind::model ? model_presets() : topology_presets();
+    for (const Preset& preset : presets)
+        if (text(preset.name) == name) return text(preset.summary);
+    return {};
+}
+
+// "llama/config.json": config.json alone says nothing.
+QString short_name(const QString& path) {
+    const QFileInfo file(path);
+    return path.contains('/') ? file.dir().dirName() + '/' + file.fileName() : path;
+}
+
+QLabel* section_heading(const QString& name) {
+    auto* heading = new QLabel(name);
+    QFont bold = heading->font();
+    bold.setBold(true);
+    heading->setFont(bold);
+    heading->setContentsMargins(0, 6, 0, 0);
+    return heading;
+}
+
+}  // namespace
+
+void DoublingSpinBox::stepBy(int steps) {
+    long long wanted = value();
+    for (; steps > 0; --steps) wanted = std::min<long long>(wanted * 2, maximum());
+    for (; steps < 0; ++steps) wanted = std::max<long long>(wanted / 2, minimum());
+    setValue(static_cast<int>(wanted));
+}
+
+ScenarioForm::ScenarioForm(QWidget* parent) : QWidget(parent) {
+    auto* layout = new QFormLayout(this);
+    layout->setContentsMargins(8, 2, 8, 6);
+    layout->setVerticalSpacing(4);
+    layout->setHorizontalSpacing(8);
+    layout->setFieldGrowthPolicy(QFormLayout::AllNonFixedFieldsGrow);
+    layout->setLabelAlignment(Qt::AlignLeft | Qt::AlignVCenter);
+    for (const Field& field : fields()) {
+        if (!field.section.isEmpty()) layout->addRow(section_heading(field.section));
+        Row row;
+        QWidget* control = field.kind == Field::Kind::count ? make_spin(field, row) : make_combo(field, row);
+        row.label = new QLabel(field.label);
+        row.label->setBuddy(row.combo != nullptr ? static_cast<QWidget*>(row.combo) : row.spin);
+        row.label->setToolTip(field.tooltip);
+        layout->addRow(row.label, control);
+        rows_.emplace(field.pointer, row);
+    }
+}
+
+QWidget* ScenarioForm::make_combo(const Field& field, Row& row) {
+    row.combo = new QComboBox;
+    row.combo->setToolTip(field.tooltip);
+    row.combo->setAccessibleName(field.name());
+    row.combo->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
+    row.combo->setMinimumContentsLength(12);
+    row.combo->setMaxVisibleItems(24);
+    for (std::size_t i = 0; i < field.choices.size(); ++i) {
+        const bool spoken = i < field.choice_labels.size();
+        row.combo->addItem(spoken ? field.choice_labels[i] : field.choices[i], field.choices[i]);
+        if (field.kind != Field::Kind::choice)
+            row.combo->setItemData(static_cast<int>(i), preset_summary(field, field.choices[i]),
+                                   Qt::ToolTipRole);
+    }
+    connect(row.combo, &QComboBox::currentIndexChanged, this, [this, &field, combo = row.combo](int index) {
+        if (!showing_ && index >= 0) Q_EMIT edited(field.pointer, combo->itemData(index).toString(), false);
+    });
+    if (field.kind == Field::Kind::choice) return row.combo;
+
+    auto* browse = new QToolButton;
+    browse->setText("…");
+    browse->setToolTip(tr("Choose a file"));
+    browse->setAccessibleName(tr("Choose a file for %1").arg(field.name()));
+    connect(browse, &QToolButton::clicked, this, [this, &field] { choose_file(field); });
+    auto* pair = new QWidget;
+    auto* line = new QHBoxLayout(pair);
+    line->setContentsMargins(0, 0, 0, 0);
+    line->setSpacing(4);
+    line->addWidget(row.combo, 1);
+    line->addWidget(browse);
+    return pair;
+}
+
+QWidget* ScenarioForm::make_spin(const Field& field, Row& row) {
+    row.spin = field.pointer == "/cluster/nodes" || field.pointer == "/training/gradient_accumulation_steps"
+                   ? new QSpinBox
+                   : new DoublingSpinBox;
+    row.spin->setRange(field.least, field.most);
+    row.spin->setToolTip(field.tooltip);
+    row.spin->setAccessibleName(field.name());
+    row.spin->setGroupSeparatorShown(true);
+    row.spin->setMinimumWidth(row.spin->fontMetrics().horizontalAdvance("131,072") + 36);
+    connect(row.spin, &QSpinBox::valueChanged, this, [this, &field](int value) {
+        if (!showing_) Q_EMIT edited(field.pointer, QString::number(value), true);
+    });
+    connect(row.spin, &QSpinBox::editingFinished, this, &ScenarioForm::settled);
+    if (!field.slider) return row.spin;
+
+    auto* pair = new QWidget;
+    auto* line = new QHBoxLayout(pair);
+    line->setContentsMargins(0, 0, 0, 0);
+    line->setSpacing(6);
+    line->addWidget(row.spin);
+    line->addWidget(make_slider(field, row), 1);
+    return pair;
+}
+
+QSlider* ScenarioForm::make_slider(const Field& field, Row& row) {
+    row.slider = new QSlider(Qt::Horizontal);
+    row.slider->setRange(0, slider_end(field));
+    row.slider->setPageStep(1);
+    row.slider->setMinimumWidth(70);
+    row.slider->setToolTip(field.tooltip);
+    row.slider->setAccessibleName(tr("%1, powers of two").arg(field.name()));
+    connect(row.slider, &QSlider::valueChanged, this, [this, &field](int power) {
+        if (!showing_) Q_EMIT edited(field.pointer, QString::number(1 << power), true);
+    });
+    connect(row.slider, &QSlider::sliderReleased, this, &ScenarioForm::settled);
+    return row.slider;
+}
+
+void ScenarioForm::choose_file(const Field& field) {
+    const bool model = field.kind == Field::Kind::model;
+    const QString path = QFileDialog::getOpenFileName(
+        this, model ? tr("Model: config.json or safetensors") : tr("Topology file"), {},
+        model ? tr("Models (*.json *.safetensors);;All files (*)")
+              : tr("Topologies (*.json);;All files (*)"));
+    if (!path.isEmpty()) Q_EMIT edited(field.pointer, path, false);
+}
+
+void ScenarioForm::show_request(const ScenarioRequest& request, const Scenario* resolved) {
+    showing_ = true;
+    for (const Field& field : fields()) {
+        const auto setting = setting_at(request, field.pointer);
+        if (setting)
+            show_value(field, field.kind == Field::Kind::model ? model_name_or_path(*setting)
+                                                               : plain_value(*setting));
+        else if (resolved != nullptr)
+            show_value(field, field.value(*resolved));
+    }
+    showing_ = false;
+}
+
+void ScenarioForm::show_value(const Field& field, const QString& value) {
+    const Row& row = rows_.at(field.pointer);
+    if (row.combo != nullptr) {
+        int index = row.combo->findData(value);
+        if (index < 0) {  // a file, or a word that the menu leaves out
+            row.combo->addItem(value.isEmpty() ? tr("as in the scenario") : short_name(value), value);
+            index = row.combo->count() - 1;
+            row.combo->setItemData(index, value, Qt::ToolTipRole);
+        }
+        row.combo->setCurrentIndex(index);
+        return;
+    }
+    const int number = value.toInt();
+    if (row.spin->value() != number) row.spin->setValue(number);
+    if (row.slider != nullptr && !row.slider->isSliderDown()) row.slider->setValue(nearest_power(number));
+}
+
+void ScenarioForm::mark_error(const Error* error) {
+    const QString place = error != nullptr ? text(error->place().pointer) : QString();
+    for (const Field& field : fields()) {
+        const bool guilty =
+            !place.isEmpty() && (place == text(field.pointer) || place.startsWith(field.name()));
+        QPalette palette;
+        if (guilty)
+            palette.setColor(QPalette::WindowText,
+                             verdict_colour(Verdict::does_not_fit, is_dark(this->palette())));
+        rows_.at(field.pointer).label->setPalette(palette);
+    }
+}
+
+QWidget* ScenarioForm::control(const std::string& pointer) const {
+    const Row& row = rows_.at(pointer);
+    return row.combo != nullptr ? static_cast<QWidget*>(row.combo) : row.spin;
+}
+
+QSlider* ScenarioForm::slider(const std::string& pointer) const {
+    return rows_.at(pointer).slider;
+}
+
+}  // namespace zeroplan::gui

@@ -1,0 +1,174 @@
+#include <unistd.h>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <QApplication>
+#include <QEventLoop>
+#include <QTimer>
+#include <cstdio>
+#include <cstdlib>
+
+#include "zeroplan/command/output.hpp"
+#include "zeroplan/command/run_command.hpp"
+#include "zeroplan/command/scenario_flags.hpp"
+#include "zeroplan/gui/main_window.hpp"
+#include "zeroplan/gui/picture.hpp"
+#include "zeroplan/gui/request.hpp"
+#include "zeroplan/version.hpp"
+
+namespace {
+
+using namespace zeroplan;
+using namespace zeroplan::gui;
+
+constexpr const char* example =
+    R"(Example: zeroplan gui --model llama-3-8b --topology dgx-h100 --gpus 16 --zero 3
+         zeroplan gui --screenshot plan.png scenario.json
+Exit status: 0 done, and it fits or is marginal; 1 it does not fit; 2 bad input; 3 a simulation failed)";
+
+constexpr int screenshot_limit_ms = 300'000;
+
+struct Arguments {
+    command::ScenarioFlags flags;
+    command::OutputFlags output;
+    std::string scenario, screenshot, size = "1280x860", theme;
+    double scale = 1;
+    bool no_simulation = false;
+};
+
+void add_arguments(CLI::App& app, Arguments& arguments) {
+    app.add_option("SCENARIO", arguments.scenario, "Scenario file to open")->option_text("FILE");
+    app.add_option("--screenshot", arguments.screenshot, "Write the window to FILE (.png or .svg) and exit")
+        ->type_name("FILE");
+    app.add_option("--size", arguments.size, "Size of the window in pixels")
+        ->type_name("WxH")
+        ->capture_default_str();
+    app.add_option("--scale", arguments.scale, "Pixels of a PNG for each of the window's")
+        ->check(CLI::Range(0.5, 8.0))
+        ->capture_default_str();
+    app.add_option("--theme", arguments.theme, "Colours; as the system's by default")
+        ->check(CLI::IsMember({"light", "dark"}));
+    app.add_flag("--no-simulation", arguments.no_simulation,
+                 "Show the closed form only, unless asked for more");
+    command::add_output_flags(app, arguments.output);
+    command::add_scenario_flags(app, arguments.flags);
+    app.footer(example);
+}
+
+[[noreturn]] void refuse(const char* flag, const std::string& message, const std::string& hint) {
+    throw Error(ErrorCode::invalid_input, message, hint, {"command line", flag});
+}
+
+QSize parse_size(const std::string& size) {
+    unsigned width = 0, height = 0;
+    char rest = 0;
+    const bool two_numbers = std::sscanf(size.c_str(), "%ux%u%c", &width, &height, &rest) == 2;
+    if (!two_numbers || width < 640 || height < 480 || width > 16384 || height > 16384)
+        refuse("--size", "\"" + size + "\" is no size of a window",
+               "as in --size 1280x860; at least 640x480");
+    return {static_cast<int>(width), static_cast<int>(height)};
+}
+
+std::optional<ScenarioRequest> request_of(Arguments& arguments) {
+    if (!arguments.scenario.empty() && !arguments.flags.scenario.empty())
+        refuse("--scenario",
+               "two scenarios are given: " + arguments.scenario + " and " + arguments.flags.scenario,
+               "give one of them");
+    if (!arguments.scenario.empty()) arguments.flags.scenario = arguments.scenario;
+    if (!arguments.flags.save_scenario.empty()) (void)command::resolve(arguments.flags);
+    ScenarioRequest request = command::to_request(arguments.flags);
+    if (request.file.empty() && request.settings.empty()) return std::nullopt;
+    return request;
+}
+
+bool has_display() {
+    const auto set = [](const char* name) {
+        const char* value = std::getenv(name);
+        return value != nullptr && *value != '\0';
+    };
+    return set("QT_QPA_PLATFORM") || set("DISPLAY") || set("WAYLAND_DISPLAY");
+}
+
+[[noreturn]] void no_display(const QString& why) {
+    command::print_error(Error(ErrorCode::invalid_input,
+                               "there is no display to open a window on" + why.toStdString(),
+                               "log in to a desktop or use ssh -X; --screenshot FILE needs no display"));
+    std::_Exit(2);
+}
+
+// Qt ends the process when it can't connect to the display; say what to do about it first.
+void on_qt_message(QtMsgType type, const QMessageLogContext&, const QString& message) {
+    if (type == QtFatalMsg) no_display(" (" + message.section('\n', 0, 0) + ")");
+    if (type == QtCriticalMsg || qEnvironmentVariableIsSet("QT_DEBUG_PLUGINS"))
+        std::fprintf(stderr, "%s\n", qPrintable(message));
+}
+
+void set_up_platform(bool screenshot) {
+    if (screenshot && !qEnvironmentVariableIsSet("QT_QPA_PLATFORM")) qputenv("QT_QPA_PLATFORM", "offscreen");
+    if (!has_display()) no_display({});
+    qInstallMessageHandler(on_qt_message);
+}
+
+void wait_until_settled(MainWindow& window) {
+    if (window.settled()) return;
+    QEventLoop loop;
+    QObject::connect(&window, &MainWindow::has_settled, &loop, &QEventLoop::quit);
+    QTimer::singleShot(screenshot_limit_ms, &loop, &QEventLoop::quit);
+    loop.exec();
+}
+
+int take_screenshot(MainWindow& window, const Arguments& arguments) {
+    wait_until_settled(window);
+    if (window.outcome().error) throw *window.outcome().error;
+    if (!window.settled() || !window.outcome().planned)
+        throw Error(ErrorCode::run_failed, "the plan and its simulation did not end within 5 minutes",
+                    "try --no-simulation");
+    QCoreApplication::processEvents();
+    write_picture(window, QString::fromStdString(arguments.screenshot), arguments.scale);
+    const Plan& plan = *window.outcome().planned->plan;
+    if (arguments.output.json) command::print(plan_json(plan));
+    if (!window.simulation_failure().isEmpty())
+        throw Error(ErrorCode::run_failed,
+                    "the picture shows the closed form: " + window.simulation_failure().toStdString());
+    return plan.memory.verdict == Verdict::does_not_fit ? 1 : 0;
+}
+
+int run(int argc, char** argv, Arguments& arguments) {
+    const QSize size = parse_size(arguments.size);
+    const bool screenshot = !arguments.screenshot.empty();
+    if (screenshot && !is_picture(QString::fromStdString(arguments.screenshot)))
+        refuse("--screenshot", "\"" + arguments.screenshot + "\" is neither .png nor .svg",
+               "choose one of these endings");
+    MainWindow::Options options;
+    options.request = request_of(arguments);
+    options.remember = !screenshot;
+    options.simulate_by_itself = !arguments.no_simulation;
+    if (screenshot) options.pause_ms = 0;
+
+    set_up_platform(screenshot);
+    QApplication application(argc, argv);
+    QApplication::setOrganizationName("zeroplan");
+    QApplication::setApplicationName("zeroplan-gui");
+    QApplication::setApplicationVersion(
+        QString::fromUtf8(version().data(), static_cast<qsizetype>(version().size())));
+    QApplication::setStyle("Fusion");
+
+    MainWindow window(options);
+    if (screenshot || arguments.theme == "light") window.set_theme(ThemeChoice::light);
+    if (arguments.theme == "dark") window.set_theme(ThemeChoice::dark);
+    if (screenshot) window.resize(size);
+    window.show();
+    if (screenshot) return take_screenshot(window, arguments);
+    return QApplication::exec();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    CLI::App app("The window: memory by rank and over the step, streams, verdict, live on every change",
+                 "zeroplan gui");
+    Arguments arguments;
+    add_arguments(app, arguments);
+    return command::run_command(app, argc, argv, [&] { return run(argc, argv, arguments); });
+}

@@ -1,0 +1,106 @@
+#include "zeroplan/gui/simulation.hpp"
+
+#include <gtest/gtest.h>
+
+#include <QFile>
+#include <QSignalSpy>
+#include <QTest>
+
+#include "gui/sample_plan.hpp"
+#include "zeroplan/gui/main_window.hpp"
+#include "zeroplan/gui/request.hpp"
+
+namespace zeroplan::gui {
+namespace {
+
+// A program in place of zeroplan-sim that does what a shell script says.
+class SimulationTest : public testing::Test {
+protected:
+    QString script(const char* body) {
+        const QString path = folder.filePath("zeroplan-sim");
+        QFile file(path);
+        EXPECT_TRUE(file.open(QIODevice::WriteOnly));
+        file.write(QByteArray("#!/bin/sh\n") + body);
+        file.close();
+        file.setPermissions(QFile::ReadOwner | QFile::WriteOwner | QFile::ExeOwner);
+        return path;
+    }
+    QString failure_of(const char* body) {
+        Simulation simulation(script(body));
+        QSignalSpy failed(&simulation, &Simulation::failed);
+        simulation.start(plan);
+        EXPECT_TRUE(failed.count() == 1 || failed.wait(20'000));
+        EXPECT_FALSE(simulation.running());
+        return failed.isEmpty() ? QString() : failed.first().first().toString();
+    }
+    QTemporaryDir folder;
+    std::shared_ptr<const Plan> plan =
+        std::make_shared<const Plan>(make_plan(resolve_scenario(starting_request())));
+};
+
+TEST_F(SimulationTest, RepeatsWhatTheChildSaysOfItsError) {
+    EXPECT_EQ(failure_of("echo 'zeroplan: error: no route between nodes' >&2; exit 3").toStdString(),
+              "no route between nodes");
+    EXPECT_EQ(failure_of("exit 3").toStdString(), "zeroplan-sim ended with status 3");
+}
+
+TEST_F(SimulationTest, SaysWhenTheChildCrashes) {
+    EXPECT_TRUE(failure_of("echo 'deep in the solver' >&2; kill -ABRT $$")
+                    .startsWith("zeroplan-sim crashed. deep in"));
+}
+
+TEST_F(SimulationTest, RefusesWhatIsNoReport) {
+    EXPECT_TRUE(failure_of("echo '{\"kind\": \"sim\"}'").contains("zeroplan-sim wrote no number"));
+    EXPECT_TRUE(failure_of("echo not json").contains("no JSON object"));
+}
+
+TEST_F(SimulationTest, SaysWhenTheProgramIsMissing) {
+    Simulation simulation("/nonexistent/zeroplan-sim");
+    EXPECT_FALSE(simulation.available());
+    QSignalSpy failed(&simulation, &Simulation::failed);
+    simulation.start(plan);
+    EXPECT_TRUE(failed.count() == 1 || failed.wait(20'000));
+    EXPECT_TRUE(failed.first().first().toString().contains("/nonexistent/zeroplan-sim"));
+}
+
+TEST_F(SimulationTest, CancelEndsTheChild) {
+    Simulation simulation(script("exec sleep 600"));
+    QSignalSpy cancelled(&simulation, &Simulation::cancelled);
+    QSignalSpy failed(&simulation, &Simulation::failed);
+    simulation.start(plan);
+    EXPECT_TRUE(simulation.running());
+    simulation.cancel();
+    EXPECT_FALSE(simulation.running());
+    EXPECT_EQ(cancelled.count(), 1);
+    simulation.cancel();
+    EXPECT_EQ(cancelled.count(), 1);
+    QTest::qWait(50);
+    EXPECT_EQ(failed.count(), 0);
+}
+
+TEST_F(SimulationTest, AWindowShowsTheFailureAndKeepsTheClosedForm) {
+    MainWindow::Options options;
+    options.simulator = script("echo 'zeroplan: error: the solver gave up' >&2; exit 3");
+    options.pause_ms = 0;
+    MainWindow window(options);
+    ASSERT_TRUE(QTest::qWaitFor([&] { return window.settled(); }, 60'000));
+    EXPECT_EQ(window.simulation_failure().toStdString(), "the solver gave up");
+    EXPECT_EQ(window.results().simulation_bar().message().toStdString(), "the solver gave up");
+    EXPECT_FALSE(window.results().lanes().lanes().empty());
+    EXPECT_EQ(window.results().lanes().details().toStdString(), "closed form");
+}
+
+TEST_F(SimulationTest, ANewChangeEndsASimulationThatRuns) {
+    MainWindow::Options options;
+    options.simulator = script("exec sleep 600");
+    options.pause_ms = 0;
+    MainWindow window(options);
+    auto& bar = window.results().simulation_bar();
+    ASSERT_TRUE(QTest::qWaitFor([&] { return bar.message() == "Simulating …"; }, 60'000));
+    window.cancel_simulation();
+    EXPECT_TRUE(window.settled());
+    EXPECT_TRUE(bar.message().startsWith("Simulation cancelled"));
+}
+
+}  // namespace
+}  // namespace zeroplan::gui

@@ -1,0 +1,58 @@
+#include "zeroplan/gui/verdict_panel.hpp"
+
+#include <gtest/gtest.h>
+
+#include "gui/sample_plan.hpp"
+
+namespace zeroplan::gui {
+namespace {
+
+TEST(VerdictSentence, SaysWhetherItFitsInBothUnits) {
+    Plan plan = test::uniform_plan(8);
+    plan.memory.overall_peak_device = Bytes{60ULL << 30};
+    plan.memory.capacity = Bytes{80ULL << 30};
+    EXPECT_EQ(verdict_sentence(plan).toStdString(),
+              "Fits: 60.00 GiB (64.42 GB) of 80.00 GiB (85.90 GB), 20.00 GiB free");
+
+    plan.memory.verdict = Verdict::does_not_fit;
+    plan.memory.overall_peak_device = Bytes{90ULL << 30};
+    plan.memory.peak_rank = 7;
+    EXPECT_EQ(verdict_sentence(plan).toStdString(), "Does not fit: rank 7 is over by 10.00 GiB (10.74 GB)");
+
+    plan.memory.verdict = Verdict::marginal;
+    plan.memory.low = Bytes{79ULL << 30};
+    plan.memory.high = Bytes{81ULL << 30};
+    EXPECT_EQ(verdict_sentence(plan).toStdString(),
+              "Marginal: 79.00 GiB to 81.00 GiB against 80.00 GiB (85.90 GB)");
+}
+
+TEST(PeakSentence, NamesPhaseRankAndOperation) {
+    Plan plan = test::uniform_plan(8);
+    plan.memory.overall_peak_device = plan.memory.low = plan.memory.high = Bytes{1ULL << 30};
+    EXPECT_EQ(peak_sentence(plan).toStdString(),
+              "Device peak 1.00 GiB (1.07 GB) on rank 0 in steady step at “forward layers.1 mlp.up_proj”.");
+}
+
+TEST(TimeSentence, SaysStepThroughputAndWhatIsExposed) {
+    StepTimeline step;
+    step.step_time_s = 2;
+    step.exposed_communication_s = 0.5;
+    step.bubble_s = 0.01;
+    step.fidelity = "coupled flows";
+    EXPECT_EQ(time_sentence(step, {8192.4, 4e14, 0.41}, true).toStdString(),
+              "Step 2.000 s (coupled flows): 8,192 tokens/s per GPU, MFU 41 %, exposed communication 25 %, "
+              "idle 0.5 %.");
+    EXPECT_TRUE(time_sentence(step, {10, 0, 0}, false).contains("10 samples/s per GPU, exposed"));
+}
+
+TEST(VerdictPanel, ShowsAnErrorWithItsWayOut) {
+    VerdictPanel panel;
+    panel.show_error(
+        Error(ErrorCode::not_supported, "engine megatron is not modelled", "use native", {"", "Engine"}));
+    EXPECT_TRUE(panel.shows_error());
+    EXPECT_EQ(panel.headline().toStdString(), "Not modelled by this version");
+    EXPECT_EQ(panel.details().toStdString(), "Engine: engine megatron is not modelled. use native");
+}
+
+}  // namespace
+}  // namespace zeroplan::gui

@@ -82,9 +82,11 @@ std::vector<SocketAddress> resolve(const StoreAddress& address) {
     addrinfo hints{};
     hints.ai_family = AF_UNSPEC;
     hints.ai_socktype = SOCK_STREAM;
+    // "localhost" is this machine even where no file says so (RFC 6761, section 6.3), as in a bare container;
+    // no host at all is how getaddrinfo is asked for the loopback addresses.
+    const char* host = address.host == "localhost" ? nullptr : address.host.c_str();
     addrinfo* found = nullptr;
-    const int status =
-        getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &found);
+    const int status = getaddrinfo(host, std::to_string(address.port).c_str(), &hints, &found);
     if (status != 0)
         throw Error(ErrorCode::invalid_input,
                     fmt::format("MASTER_ADDR '{}' has no address: {}", address.host, gai_strerror(status)),

@@ -10,3 +10,5 @@ run("${CMAKE_COMMAND}" -S "${CMAKE_CURRENT_LIST_DIR}/consumer" -B "${WORK_DIR}/b
     -DCMAKE_FIND_PACKAGE_NO_PACKAGE_REGISTRY=ON)
 run("${CMAKE_COMMAND}" --build "${WORK_DIR}/build")
 run("${WORK_DIR}/build/consumer")
+# Installed programs need neither each other's source tree nor a data folder.
+run("${WORK_DIR}/prefix/bin/zeroplan" plan --model gpt2 --topology dgx-h100 --zero 2 --quiet)

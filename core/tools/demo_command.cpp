@@ -6,7 +6,6 @@
 
 #include "child_output.hpp"
 #include "demo_page.hpp"
-#include "report/plan_parts.hpp"
 #include "subcommand.hpp"
 #include "zeroplan/command/output.hpp"
 #include "zeroplan/command/scenario_flags.hpp"
@@ -58,6 +57,16 @@ bool is_built(const std::string& program) {
     }
 }
 
+/// What the stages have in common.
+std::string job_in_words(const Plan& plan) {
+    const ModelSpec& model = plan.scenario.model;
+    const TrainingConfig& training = plan.scenario.training;
+    return fmt::format("  {}, {} parameters, {} with {}, {} × {} tokens a GPU and step", model.name,
+                       format_count(model.parameter_count()), to_string(training.compute_dtype),
+                       to_string(training.optimizer), training.micro_batch_size,
+                       format_count(training.sequence_length));
+}
+
 void show_large_job(const TextStyle& style) {
     TextPage page(style);
     page.heading("Plan and simulate", ": does Llama 3 8B train on two DGX H100, 16 GPUs?");
@@ -68,8 +77,7 @@ void show_large_job(const TextStyle& style) {
         stages.push_back({plan_of(job), std::nullopt});
         if (simulates) stages.back().simulated = report_of("sim", job);
     }
-    add_scenario(page, stages.back().plan);
-    page.line("");
+    page.line(job_in_words(stages.front().plan));
     add_planned_stages(page, stages);
     page.line("  more: " + command_line("sim", with_stage(large_job, 3)), Colour::dim);
     command::print(page.take());

@@ -12,6 +12,11 @@ std::span<const Section> one(const Section& section) {
     return {&section, 1};
 }
 
+/// The first step's sections: a steady step's where the program has none of its own.
+std::span<const Section> first_step(const StepProgram& program) {
+    return program.first_step.empty() ? program.step : program.first_step;
+}
+
 /// Peaks of the stages load, init, first step, steady step, save.
 struct Stages {
     std::array<MemoryPeak, 5> peaks;
@@ -31,8 +36,8 @@ Stages in_arena(const StepProgram& program) {
 }
 
 Stages in_caching_allocator(const StepProgram& program) {
-    const std::array<std::span<const Section>, 5> stages{one(program.load), one(program.init), program.step,
-                                                         program.step, one(program.save)};
+    const std::array<std::span<const Section>, 5> stages{
+        one(program.load), one(program.init), first_step(program), program.step, one(program.save)};
     const std::vector<CachingPeak> found = caching_allocator_peaks(program, stages);
     Stages result;
     for (std::size_t i = 0; i < stages.size(); ++i) {
@@ -56,7 +61,8 @@ RankGroup account(const StepProgram& program, std::uint32_t index, std::vector<R
     group.peak_active = group.steady.allocated;
     group.peak_reserved = stages.reserved[steady];
     group.peak_device = group.peak_reserved + runtime.expected;
-    const auto resident = live_after(one(program.init), live_after(one(program.load), {}));
+    const auto ready = live_after(one(program.init), live_after(one(program.load), {}));
+    const auto resident = live_after(program.first_step, ready);
     group.resident = memory_peak(program, {}, resident).allocated;
     group.runtime = runtime.expected;
     return group;

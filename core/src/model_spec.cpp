@@ -58,6 +58,8 @@ std::string_view to_string(OperatorKind kind) {
             return "dropout";
         case OperatorKind::cast:
             return "cast";
+        case OperatorKind::elementwise:
+            return "elementwise";
         case OperatorKind::cross_entropy:
             return "cross_entropy";
         case OperatorKind::mean_squared_error:

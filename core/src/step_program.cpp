@@ -23,7 +23,11 @@ std::string owner_name(const Buffer& buffer, const ModelSpec& model, const Shard
         case BufferRole::workspace:
             return "kernels";
         default:
-            return layout.units[buffer.owner].name;
+            // Engines without flat buffers name the parameter: 1 + its place in the unit.
+            return buffer.tensor == 0
+                       ? layout.units[buffer.owner].name
+                       : model.parameters[layout.units[buffer.owner].parameters[buffer.tensor - 1].parameter]
+                             .name;
     }
 }
 

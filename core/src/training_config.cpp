@@ -192,4 +192,11 @@ std::uint32_t optimizer_state_tensors(Optimizer optimizer) {
         {"", "/training/optimizer"});
 }
 
+bool uses_autocast(const TrainingConfig& training) {
+    const bool plain_modules = training.engine == EngineKind::single || training.engine == EngineKind::ddp ||
+                               training.engine == EngineKind::ddp_zero_optimizer;
+    return plain_modules && bytes_per_element(training.parameter_dtype) == 4 &&
+           bytes_per_element(storage_dtype(training.compute_dtype)) == 2;
+}
+
 }  // namespace zeroplan

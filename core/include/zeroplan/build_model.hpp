@@ -14,6 +14,10 @@ struct LoweringOptions {
     bool dropout = false;
     DType compute_dtype = DType::bf16;  ///< eager kernels upcast to fp32 unless it is fp32 or tf32 already
     bool upcasts() const { return bytes_per_element(compute_dtype) < bytes_per_element(DType::fp32); }
+    /// Modules are written in PyTorch operators, as torchtitan, torchtune and Hugging Face write them: one
+    /// kernel an operator when eager, one graph a layer when compiled.
+    bool torch_modules = false;
+    bool autocast = false;  ///< torch.autocast: fp32 weights and residuals, products in the compute dtype
 };
 
 /// A decoder with the Llama family's module names (llama, mistral, qwen2, …): model.layers.N.self_attn.q_proj

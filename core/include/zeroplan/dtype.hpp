@@ -34,4 +34,10 @@ constexpr bool is_16_bit(DType dtype) {
 std::string_view to_string(DType dtype);
 std::optional<DType> dtype_from_string(std::string_view word);
 
+/// What tensors are stored in when matrix products run in `compute`: fp8 is for the products alone, the rest
+/// is bf16.
+constexpr DType storage_dtype(DType compute) {
+    return compute == DType::fp8 ? DType::bf16 : compute;
+}
+
 }  // namespace zeroplan

@@ -9,6 +9,10 @@
 
 namespace zeroplan {
 
+/// How a parameter is stored: in the engine's parameter dtype, or in one of its own (the base of an adapter).
+/// nf4: half a byte an element, a byte a block of 64, four bytes 256 blocks (double quantisation).
+enum class ParameterStorage : std::uint8_t { engine, fp32, fp16, bf16, nf4 };
+
 /// One parameter tensor, in registration order.
 struct Parameter {
     std::string name;                            ///< e.g. "model.layers.0.mlp.up_proj.weight"
@@ -16,6 +20,7 @@ struct Parameter {
     std::uint64_t numel = 0;                     ///< product of shape
     std::optional<std::uint32_t> shared_with{};  ///< index of the earlier parameter this one is tied to
     bool trainable = true;
+    ParameterStorage storage = ParameterStorage::engine;
     friend bool operator==(const Parameter&, const Parameter&) = default;
 };
 
@@ -57,6 +62,7 @@ enum class OperatorKind : std::uint8_t {
     residual_add,      ///< x + f; its gradient is shared by both inputs, no copy
     dropout,
     cast,           ///< change of dtype
+    elementwise,    ///< any other element-wise or reducing kernel of PyTorch's own
     cross_entropy,  ///< loss over logits
     mean_squared_error
 };

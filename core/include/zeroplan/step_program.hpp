@@ -173,11 +173,12 @@ struct Section {
 };
 
 /// What every rank of one rank group does. `load` and `init` allocate what stays resident; `step` is a steady
-/// step; `save` gathers the full parameters unit by unit.
+/// step; `save` gathers the full parameters unit by unit. `first_step` is the first step's allocations where
+/// they differ from a steady step's, because what an optimizer creates at its first step stays resident.
 struct StepProgram {
     std::vector<Buffer> buffers;
     Section load, init, save;
-    std::vector<Section> step;
+    std::vector<Section> step, first_step{};
     friend bool operator==(const StepProgram&, const StepProgram&) = default;
 };
 

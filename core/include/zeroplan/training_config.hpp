@@ -95,6 +95,9 @@ struct TrainingConfig {
 /// size.
 std::uint32_t optimizer_state_tensors(Optimizer optimizer);
 
+/// True where fp32 parameters train under torch.autocast: engines without a mixed precision of their own.
+bool uses_autocast(const TrainingConfig& training);
+
 std::string_view to_string(EngineKind);
 std::string_view to_string(Optimizer);
 std::string_view to_string(OptimizerImplementation);

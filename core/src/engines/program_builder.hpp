@@ -21,9 +21,10 @@ public:
         program_.buffers.push_back(buffer);
         return static_cast<BufferId>(program_.buffers.size() - 1);
     }
-    BufferId allocate(Buffer buffer) {
+    /// `stream` is the one that is current where the buffer is allocated: it chooses the allocator's pool.
+    BufferId allocate(Buffer buffer, Stream stream = Stream::compute) {
         const BufferId id = declare(buffer);
-        append(Allocate{id});
+        append(Allocate{id}, stream);
         return id;
     }
     /// A buffer that was freed is there again.
@@ -44,6 +45,8 @@ public:
         const OperationId id = last_[static_cast<std::size_t>(stream)];
         return id == no_operation ? std::vector<OperationId>{} : std::vector<OperationId>{id};
     }
+    /// Number that the next operation of this section gets.
+    OperationId next() const { return static_cast<OperationId>(section_->operations.size()); }
     /// The host waits until every stream is empty.
     void wait_for_all();
 

@@ -61,6 +61,7 @@ public:
     std::vector<std::string> check() {
         run(program_.load);
         run(program_.init);
+        for (const Section& section : program_.first_step) run(section);
         const std::set<BufferId> resident = live_;
         for (const Section& section : program_.step) {
             const std::set<BufferId> before = live_;

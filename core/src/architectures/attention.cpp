@@ -118,10 +118,32 @@ QueryKeyValue rotary_embedding(BlockBuilder& block, const QueryKeyValue& qkv, co
         rotated.tensors[i] = block.tensor(i == 0 ? "rope.query" : "rope.key", block.width_of(qkv.tensors[i]));
         op.outputs.push_back(rotated.tensors[i]);
     }
-    // The unfused form rotates halves into a copy before it multiplies.
-    if (!fused) op.forward_workspace = op.backward_workspace = {.per_token = shape.query_width()};
+    if (block.style().torch_modules) {
+        // Rotated in fp32 by torchtitan and torchtune: a copy of both and the products; torch.compile needs
+        // none.
+        op.in_place = false;
+        const std::uint64_t copies = (block.style().fp32_compute ? 1 : 2) * 2 * rotated_width;
+        if (!fused) op.forward_workspace = op.backward_workspace = {.per_token = copies};
+    } else if (!fused)
+        // The unfused form rotates halves into a copy before it multiplies.
+        op.forward_workspace = op.backward_workspace = {.per_token = shape.query_width()};
     block.add(std::move(op));
     return rotated;
+}
+
+QueryKeyValue repeat_key_value(BlockBuilder& block, const QueryKeyValue& qkv, const AttentionShape& shape) {
+    if (qkv.tensors.size() != 3 || shape.kv_heads == shape.heads) return qkv;
+    QueryKeyValue repeated = qkv;
+    for (const std::size_t i : {1U, 2U}) {
+        repeated.tensors[i] = block.tensor(i == 1 ? "repeat.key" : "repeat.value", shape.query_width());
+        block.add({.name = i == 1 ? "repeat.key" : "repeat.value",
+                   .kind = OperatorKind::elementwise,
+                   .inputs = {qkv.tensors[i]},
+                   .outputs = {repeated.tensors[i]},
+                   .forward_flops = {.per_token = shape.query_width()},
+                   .backward_flops = {.per_token = shape.query_width()}});
+    }
+    return repeated;
 }
 
 BlockBuilder::TensorId attention_core(BlockBuilder& block, const QueryKeyValue& qkv,

@@ -19,6 +19,9 @@ struct AttentionShape {
 QueryKeyValue rotary_embedding(BlockBuilder& block, const QueryKeyValue& qkv, const AttentionShape& shape,
                                bool fused);
 
+/// Key and value copied once a query head (repeat_kv), as modules do that call attention with equal heads.
+QueryKeyValue repeat_key_value(BlockBuilder& block, const QueryKeyValue& qkv, const AttentionShape& shape);
+
 /// The attention core. Flash and sdpa are one fused kernel that saves q, k, v, its output and one fp32
 /// log-sum-exp a head and token; eager writes scores and their softmax, heads · s² each. Operations count the
 /// full s² (no causal halving), as published model flops do.

@@ -20,7 +20,14 @@ bool saves_output(ActivationFunction function) {
 
 }  // namespace
 
-BlockBuilder::BlockBuilder(std::string name, TensorSpec input) {
+KernelStyle kernel_style(const LoweringOptions& options) {
+    return {.fused = options.kernels != Kernels::eager,
+            .torch_modules = options.torch_modules && options.kernels != Kernels::fused,
+            .fp32_compute = !options.upcasts(),
+            .autocast = options.autocast};
+}
+
+BlockBuilder::BlockBuilder(std::string name, TensorSpec input, KernelStyle style) : style_(style) {
     block_.kind.name = std::move(name);
     block_.kind.tensors.push_back(std::move(input));
 }
@@ -57,7 +64,7 @@ Operator& BlockBuilder::add(Operator op) {
 
 BlockBuilder::TensorId BlockBuilder::embedding(std::string name, TensorId tokens, ParameterId table,
                                                std::uint64_t width) {
-    const TensorId out = tensor(name, width);
+    const TensorId out = tensor(name, width, style_.residual());
     add({.name = std::move(name),
          .kind = OperatorKind::embedding,
          .inputs = {tokens},
@@ -70,7 +77,7 @@ BlockBuilder::TensorId BlockBuilder::embedding(std::string name, TensorId tokens
 
 BlockBuilder::TensorId BlockBuilder::position_embedding(std::string name, TensorId x, ParameterId table,
                                                         std::uint64_t width) {
-    const TensorId out = tensor(name, width);
+    const TensorId out = tensor(name, width, style_.residual());
     add({.name = std::move(name),
          .kind = OperatorKind::embedding,
          .inputs = {x},
@@ -85,6 +92,7 @@ BlockBuilder::TensorId BlockBuilder::position_embedding(std::string name, Tensor
 BlockBuilder::TensorId BlockBuilder::linear(std::string name, TensorId x, std::uint64_t in,
                                             std::uint64_t out_features, std::vector<ParameterId> parameters,
                                             Category category) {
+    x = product_input(name, x);
     const TensorId out = tensor(name, out_features, TensorDType::compute, category);
     const std::uint64_t products = checked_product(in, out_features, "linear operations");
     // Backward multiplies twice: for the input's gradient (unless nothing wants it) and for the weight's.
@@ -105,8 +113,10 @@ BlockBuilder::TensorId BlockBuilder::linear(std::string name, TensorId x, std::u
 BlockBuilder::TensorId BlockBuilder::norm(std::string name, TensorId x, std::uint64_t width,
                                           std::uint64_t rows, std::vector<ParameterId> parameters,
                                           const NormKernel& kernel) {
+    if (kernel.rms && style_.torch_modules && !kernel.fused)
+        return torch_rms_norm(name, x, width, rows, std::move(parameters));
     const std::uint64_t total = width * rows;
-    const TensorId out = tensor(name, total);
+    const TensorId out = tensor(name, total, style_.residual());
     const TensorId statistics = tensor(name + ".statistics", rows * (kernel.rms ? 1 : 2), TensorDType::fp32);
     Operator op{.name = name,
                 .kind = OperatorKind::norm,
@@ -172,7 +182,7 @@ BlockBuilder::TensorId BlockBuilder::gated_activation(std::string name, TensorId
 
 BlockBuilder::TensorId BlockBuilder::residual_add(std::string name, TensorId x, TensorId branch,
                                                   std::uint64_t width) {
-    const TensorId out = tensor(name, width);
+    const TensorId out = tensor(name, width, style_.residual());
     add({.name = std::move(name),
          .kind = OperatorKind::residual_add,
          .inputs = {x, branch},
@@ -183,7 +193,7 @@ BlockBuilder::TensorId BlockBuilder::residual_add(std::string name, TensorId x, 
 
 BlockBuilder::TensorId BlockBuilder::dropout(std::string name, TensorId x, const Extent& extent,
                                              bool attention_core) {
-    const TensorId out = add_tensor({.name = name, .extent = extent});
+    const TensorId out = add_tensor({.name = name, .extent = extent, .dtype = block_.kind.tensors[x].dtype});
     const TensorId mask = add_tensor(
         {.name = name + ".mask", .extent = extent, .dtype = TensorDType::mask, .needs_gradient = false});
     add({.name = std::move(name),

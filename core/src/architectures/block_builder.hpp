@@ -25,6 +25,17 @@ struct NormKernel {
     bool rms = true, fused = true, upcasts = true;
 };
 
+/// Which kernels a block's modules become.
+struct KernelStyle {
+    bool fused = true;           ///< one kernel for a norm, a gated activation, a rotary embedding
+    bool torch_modules = false;  ///< PyTorch operators one by one, or what torch.compile makes of them
+    bool fp32_compute = false;   ///< upcasts to fp32 copy nothing
+    bool autocast = false;       ///< norms, embeddings and residuals are fp32, products cast their inputs
+    /// The dtype of what isn't a product.
+    TensorDType residual() const { return autocast ? TensorDType::fp32 : TensorDType::compute; }
+};
+KernelStyle kernel_style(const LoweringOptions& options);
+
 /// Writes down a block's operators one after another. What each saves for backward is stated here, once an
 /// operator: a linear its input, a fused norm its input and row statistics, flash attention q, k, v, output
 /// and log-sum-exp, a gated activation both inputs, an addition nothing.
@@ -34,7 +45,7 @@ public:
     using ParameterId = std::uint32_t;
 
     /// `input`: the block's tensor 0.
-    BlockBuilder(std::string name, TensorSpec input);
+    BlockBuilder(std::string name, TensorSpec input, KernelStyle style = {});
 
     /// Parameters stand in registration order, whichever order the operators run in.
     ParameterId parameter(std::string suffix, std::vector<std::uint64_t> shape);
@@ -71,8 +82,21 @@ public:
     /// The block, handing on `output`.
     BlockTemplate finish(TensorId output, bool is_layer = false);
 
+    const KernelStyle& style() const { return style_; }
+    /// A copy of `x` in the compute dtype for a product under autocast, or `x` itself. Every product casts
+    /// anew.
+    TensorId product_input(const std::string& name, TensorId x);
+    /// An fp32 copy of `x`, or `x` itself where it is fp32 already.
+    TensorId upcast(std::string name, TensorId x, std::uint64_t width);
+    /// Workspace of `per_token` fp32 numbers, counted in elements of the compute dtype.
+    Extent fp32_workspace(std::uint64_t per_token) const;
+
 private:
+    TensorId torch_rms_norm(const std::string& name, TensorId x, std::uint64_t width, std::uint64_t rows,
+                            std::vector<ParameterId> parameters);
+
     BlockTemplate block_;
+    KernelStyle style_;
 };
 
 /// Appends a block made from `block` to the model. Parameters are named prefix + suffix; `shared` pairs a

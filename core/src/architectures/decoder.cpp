@@ -71,13 +71,18 @@ public:
     }
 
 private:
-    TensorSpec hidden_input() const { return {.name = "input", .extent = {.per_token = hidden_}}; }
+    TensorSpec hidden_input() const {
+        return {
+            .name = "input", .extent = {.per_token = hidden_}, .dtype = kernel_style(options_).residual()};
+    }
 
     BlockTemplate embedding_block() const {
-        BlockBuilder block("embedding", {.name = "tokens",
-                                         .extent = {.per_token = 1},
-                                         .dtype = TensorDType::int64,
-                                         .needs_gradient = false});
+        BlockBuilder block("embedding",
+                           {.name = "tokens",
+                            .extent = {.per_token = 1},
+                            .dtype = TensorDType::int64,
+                            .needs_gradient = false},
+                           kernel_style(options_));
         const auto table = block.parameter(names_.embedding + ".weight", {config_.vocab_size, hidden_});
         TensorId x = 0;
         if (config_.position_embedding == "learned") {
@@ -145,7 +150,7 @@ private:
     }
 
     BlockTemplate layer_block() const {
-        BlockBuilder block("layer", hidden_input());
+        BlockBuilder block("layer", hidden_input(), kernel_style(options_));
         const LayerParameters p = layer_parameters(block);
         const TensorId normed = block.norm(names_.attention_input_norm, 0, hidden_, 1, p.first_norm, norm_);
         TensorId branch = block.linear(names_.attention_output, attention(block, normed, p),
@@ -177,6 +182,8 @@ private:
                                         p.key_norm, norm_);
         }
         if (config_.position_embedding == "rope") qkv = rotary_embedding(block, qkv, shape_, fused_);
+        if (options_.torch_modules && options_.attention == AttentionKernel::sdpa)
+            qkv = repeat_key_value(block, qkv, shape_);
         return attention_core(block, qkv, shape_, options_, names_.fp32_softmax);
     }
 
@@ -193,7 +200,7 @@ private:
 
     void append_head(ModelSpec& model) const {
         const std::string& prefix = config_.parameter_prefix;
-        BlockBuilder block("head", hidden_input());
+        BlockBuilder block("head", hidden_input(), kernel_style(options_));
         const Parameters norm = norm_parameters(block, prefix + names_.final_norm, hidden_);
         const auto weight = block.parameter("lm_head.weight", {config_.vocab_size, hidden_});
         const TensorId normed = block.norm(names_.final_norm, 0, hidden_, 1, norm, norm_);

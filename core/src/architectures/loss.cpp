@@ -73,12 +73,82 @@ TensorId chunked_loss(BlockBuilder& block, TensorId x, std::uint64_t hidden, std
     return loss;
 }
 
+/// F.cross_entropy on fp32 logits (trainers compile their layers, not this): log-softmax, which keeps its
+/// output, and the negative log-likelihood. The logits themselves are freed once they are cast (torchtitan,
+/// torchtune and Hugging Face's Trainer drop them before backward).
+TensorId torch_eager_loss(BlockBuilder& block, TensorId logits, TensorId labels, std::uint64_t vocabulary) {
+    const TensorId wide = block.upcast("logits.fp32", logits, vocabulary);
+    const TensorId log_softmax = block.tensor("log_softmax", vocabulary, TensorDType::fp32, Category::logits);
+    block.add({.name = "log_softmax",
+               .kind = OperatorKind::elementwise,
+               .inputs = {wide},
+               .outputs = {log_softmax},
+               .saved = {log_softmax},
+               .forward_flops = {.per_token = 4 * vocabulary},
+               .backward_flops = {.per_token = 3 * vocabulary}});
+    const TensorId loss = block.add_tensor(loss_tensor());
+    block.add({.name = "loss",
+               .kind = OperatorKind::cross_entropy,
+               .inputs = {log_softmax, labels},
+               .outputs = {loss},
+               .saved = {log_softmax, labels},
+               .forward_flops = {.per_token = 1},
+               .backward_flops = {.per_token = 1}});
+    return loss;
+}
+
+/// torchtune's CEWithChunkedOutputLoss: the logits of every chunk stay, the loss upcasts one chunk at a time;
+/// eager, each chunk's fp32 log-softmax stays as well.
+TensorId torch_chunked_loss(BlockBuilder& block, TensorId logits, TensorId labels, std::uint64_t vocabulary,
+                            bool compiled) {
+    const std::uint64_t chunk = round_up(vocabulary, loss_chunks) / loss_chunks;
+    std::vector<TensorId> chunks;
+    for (std::uint64_t i = 0; i < loss_chunks; ++i)
+        chunks.push_back(block.tensor("log_softmax.chunk", chunk, TensorDType::fp32, Category::logits));
+    const TensorId statistics = block.tensor("loss.statistics", 2, TensorDType::fp32);
+    TensorId loss = 0;
+    for (std::uint64_t i = 0; i < loss_chunks; ++i) {
+        loss = block.add_tensor(loss_tensor());
+        Operator op{.name = "loss",
+                    .kind = OperatorKind::cross_entropy,
+                    .inputs = {logits, labels},
+                    .outputs = {chunks[i], loss},
+                    .saved = {chunks[i], labels},
+                    .forward_flops = {.per_token = 5 * chunk},
+                    .backward_flops = {.per_token = 3 * chunk},
+                    .forward_workspace = block.fp32_workspace(chunk),
+                    .backward_workspace = block.fp32_workspace(2 * chunk)};
+        if (compiled) {
+            op.outputs = {i == 0 ? statistics : loss, loss};
+            if (i > 0) op.outputs = {loss};
+            op.saved = {logits, labels};
+            op.forward_workspace = op.backward_workspace = {};
+        }
+        block.add(std::move(op));
+    }
+    return loss;
+}
+
+TensorId torch_loss(BlockBuilder& block, TensorId logits, TensorId labels, std::uint64_t vocabulary,
+                    const LoweringOptions& options) {
+    const bool compiled = options.kernels == Kernels::compiled;
+    if (options.loss == LossKernel::chunked)
+        return torch_chunked_loss(block, logits, labels, vocabulary, compiled);
+    return torch_eager_loss(block, logits, labels, vocabulary);
+}
+
 }  // namespace
 
 TensorId output_layer_with_loss(BlockBuilder& block, TensorId x, std::uint64_t hidden,
                                 std::uint64_t vocabulary, std::vector<BlockBuilder::ParameterId> parameters,
                                 TensorId labels, const LoweringOptions& options) {
-    if (options.loss == LossKernel::chunked)
+    const LossKernel kernel = options.loss;
+    if (block.style().torch_modules && kernel != LossKernel::fused) {
+        const TensorId logits =
+            block.linear("lm_head", x, hidden, vocabulary, std::move(parameters), Category::logits);
+        return torch_loss(block, logits, labels, vocabulary, options);
+    }
+    if (kernel == LossKernel::chunked)
         return chunked_loss(block, x, hidden, vocabulary, std::move(parameters), labels);
     const TensorId logits =
         block.linear("lm_head", x, hidden, vocabulary, std::move(parameters), Category::logits);

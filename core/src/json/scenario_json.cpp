@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "import/model_reader.hpp"
+#include "json/adapter_json.hpp"
 #include "json/cluster_json.hpp"
 #include "json/object_reader.hpp"
 #include "json/run_json.hpp"
@@ -21,12 +22,29 @@ using nlohmann::ordered_json;
 
 constexpr std::uint64_t schema = 1;
 
+/// Engines that train modules as their users wrote them, in PyTorch operators.
+bool trains_torch_modules(EngineKind engine) {
+    switch (engine) {
+        case EngineKind::ddp:
+        case EngineKind::ddp_zero_optimizer:
+        case EngineKind::deepspeed:
+        case EngineKind::fsdp1:
+        case EngineKind::fsdp2:
+        case EngineKind::single:
+            return true;
+        default:
+            return false;
+    }
+}
+
 LoweringOptions lowering_of(const TrainingConfig& training) {
     LoweringOptions options;
     options.attention = training.attention;
     options.loss = training.loss;
     options.kernels = training.kernels;
     options.compute_dtype = training.compute_dtype;
+    options.torch_modules = trains_torch_modules(training.engine);
+    options.autocast = uses_autocast(training);
     return options;
 }
 
@@ -47,7 +65,7 @@ ModelSpec read_model_of(const ObjectReader& scenario, const ScenarioDocument& do
                     "the scenario",
                     {document.file, ""});
     const std::string folder = std::filesystem::path(document.file).parent_path().string();
-    return read_model(*model, folder, lowering_of(training), scenario.place("model"));
+    return as_trained(read_model(*model, folder, lowering_of(training), scenario.place("model")), training);
 }
 
 /// A rotary embedding has no last position, but a model was not trained beyond this one.

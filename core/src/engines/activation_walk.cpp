@@ -42,14 +42,58 @@ std::vector<std::uint32_t> attention_core_inputs(const BlockKind& kind) {
     return inputs;
 }
 
-/// Which blocks keep their input only: transformer layers, all of them or every k-th.
+/// Tensors of `kind` that torchtitan's per-operator policy keeps: every fused attention's outputs and the
+/// outputs of every second matrix product without bias, beginning with the first (torchtitan
+/// parallelize_llama.py, _get_custom_policy: aten.mm, and not aten.addmm, stands in its list).
+std::vector<bool> outputs_kept_by_policy(const BlockKind& kind) {
+    std::vector<bool> kept(kind.tensors.size(), false);
+    std::uint64_t products = 0;
+    for (const Operator& op : kind.operators) {
+        const bool product = op.kind == OperatorKind::linear && op.parameters.size() == 1;
+        if (product) ++products;
+        if (op.kind == OperatorKind::attention || (product && products % 2 == 1))
+            for (const std::uint32_t tensor : op.outputs) kept[tensor] = true;
+    }
+    return kept;
+}
+
+/// Operators that running a block again has to run: those whose outputs backward reads, or that lead to
+/// them. The rest is left out, as torch.utils.checkpoint stops early.
+std::vector<bool> operators_wanted_again(const BlockKind& kind, const std::vector<bool>& kept) {
+    std::vector<bool> needed(kind.tensors.size(), false), wanted(kind.operators.size(), false);
+    for (const Operator& op : kind.operators)
+        for (const std::uint32_t tensor : op.saved) needed[tensor] = true;
+    for (std::size_t o = kind.operators.size(); o-- > 0;) {
+        const Operator& op = kind.operators[o];
+        wanted[o] = std::any_of(op.outputs.begin(), op.outputs.end(),
+                                [&](std::uint32_t t) { return needed[t] && !kept[t]; });
+        if (wanted[o])
+            for (const std::uint32_t tensor : op.inputs) needed[tensor] = true;
+    }
+    return wanted;
+}
+
+/// torch.compile saves what backward needs and no more, whatever the policy asks to keep: a kept tensor goes
+/// that neither backward nor an operator that runs again reads.
+void forget_unread(const BlockKind& kind, std::vector<bool>& kept) {
+    const std::vector<bool> again = operators_wanted_again(kind, kept);
+    std::vector<bool> read(kind.tensors.size(), false);
+    for (std::size_t o = 0; o < kind.operators.size(); ++o) {
+        for (const std::uint32_t tensor : kind.operators[o].saved) read[tensor] = true;
+        if (!again[o]) continue;
+        for (const std::uint32_t tensor : kind.operators[o].inputs) read[tensor] = true;
+    }
+    for (std::size_t t = 0; t < kept.size(); ++t) kept[t] = kept[t] && read[t];
+}
+
+/// Which blocks run again in backward: transformer layers, all of them or every k-th.
 std::vector<bool> checkpointed_blocks(const ModelSpec& model, const TrainingConfig& training) {
     std::vector<bool> result(model.blocks.size(), false);
     std::uint64_t layer = 0;
     for (std::size_t b = 0; b < model.blocks.size(); ++b) {
         if (!model.block_kinds[model.blocks[b].kind].is_layer) continue;
         result[b] =
-            training.recompute == Recompute::full ||
+            training.recompute == Recompute::full || training.recompute == Recompute::selective_op ||
             (training.recompute == Recompute::selective_layer && layer % training.recompute_every == 0);
         ++layer;
     }
@@ -72,6 +116,11 @@ ActivationWalk::ActivationWalk(const ModelSpec& model, const TrainingConfig& tra
         const bool selective = training.recompute == Recompute::selective && kind.is_layer;
         dropped_.push_back(selective ? attention_core_outputs(kind)
                                      : std::vector<bool>(kind.tensors.size(), false));
+        const bool by_policy = training.recompute == Recompute::selective_op && kind.is_layer;
+        kept_.push_back(by_policy ? outputs_kept_by_policy(kind)
+                                  : std::vector<bool>(kind.tensors.size(), false));
+        if (training.kernels == Kernels::compiled) forget_unread(kind, kept_.back());
+        wanted_.push_back(operators_wanted_again(kind, kept_.back()));
     }
 }
 
@@ -119,10 +168,14 @@ void ActivationWalk::forward(std::uint32_t block, const Hooks& hooks, std::vecto
     const bool checkpoint = checkpoints(block);
     Counts users = future_users(block, !checkpoint);
     ++users[kind.output];  // the next block
+    if (checkpoint)
+        for (std::uint32_t tensor = 0; tensor < users.size(); ++tensor)
+            if (is_kept(block, tensor)) ++users[tensor];
     run_forward(block, ComputePhase::forward, std::move(users), hooks);
     if (!checkpoint) release(tensors[0]);
     if (kind.target_tensor) release(labels_);
     handed_over_ = tensors[kind.output];
+    if (kind.is_layer && training_.offload_activations != OffloadTarget::none) send_to_host(block);
     if (block != last_block_) return;
     if (kind.target_tensor)
         release(handed_over_);
@@ -134,15 +187,20 @@ void ActivationWalk::backward(std::uint32_t block, const Hooks& hooks, std::vect
                               bool accumulate_after_first) {
     const BlockKind& kind = kind_of(block);
     pending_waits_ = std::move(waits);
+    fetch_from_host(block);
     Instances& tensors = tensors_[block];
     const InstanceId arrived = incoming_gradient_;
     const bool holds = reentrant_checkpoints_ && checkpoints(block) && arrived != none;
     const bool was_shared = holds && instances_[arrived].shared;
     if (checkpoints(block)) {
-        Counts users = future_users(block, true);
-        if (holds) ++users[kind.output];
-        run_forward(block, ComputePhase::recompute, std::move(users), hooks);
-        release(tensors[0]);
+        if (reentrant_checkpoints_) {
+            Counts users = future_users(block, true);
+            if (holds) ++users[kind.output];
+            run_forward(block, ComputePhase::recompute, std::move(users), hooks);
+            release(tensors[0]);
+        } else {
+            recompute_block(block, hooks);
+        }
     }
     if (holds) {
         use(arrived);
@@ -174,7 +232,7 @@ ActivationWalk::InstanceId ActivationWalk::make(std::uint32_t block, std::uint32
     const BufferId buffer = builder_.allocate(
         {.role = role,
          .category = spec.category,
-         .dtype = resolve(spec.dtype, training_.compute_dtype),
+         .dtype = resolve(spec.dtype, storage_dtype(training_.compute_dtype)),
          .owner = role == BufferRole::batch || role == BufferRole::labels ? 0 : block,
          .tensor = tensor,
          .elements = elements(spec.extent, training_.micro_batch_size, training_.sequence_length)});
@@ -240,6 +298,51 @@ void ActivationWalk::run_forward_operator(std::uint32_t block, std::uint32_t ind
     for (const std::uint32_t tensor : op.inputs) release(tensors[tensor]);
     for (std::uint32_t i = 0; i < op.outputs.size(); ++i)
         if (!forwards_in_place(op, i)) release(tensors[op.outputs[i]]);
+}
+
+void ActivationWalk::send_to_host(std::uint32_t block) {
+    for (const InstanceId id : tensors_[block]) {
+        if (id == none || id == handed_over_ || id == batch_ || id == labels_) continue;
+        Instance& instance = instances_[id];
+        if (instance.users == 0 || instance.on_host) continue;
+        builder_.free(instance.buffer);
+        instance.on_host = true;
+    }
+}
+
+void ActivationWalk::fetch_from_host(std::uint32_t block) {
+    for (const InstanceId id : tensors_[block]) {
+        if (id == none || !instances_[id].on_host) continue;
+        instances_[id].buffer = builder_.allocate(builder_.buffer(instances_[id].buffer));
+        instances_[id].on_host = false;
+    }
+}
+
+bool ActivationWalk::skipped_in_recompute(std::uint32_t block, std::uint32_t op) const {
+    return !wanted_[model_.blocks[block].kind][op];
+}
+
+/// What was kept is read as it is; everything else that backward reads is made again.
+void ActivationWalk::recompute_block(std::uint32_t block, const Hooks& hooks) {
+    const BlockKind& kind = kind_of(block);
+    Counts users(kind.tensors.size(), 0);
+    for (std::uint32_t op = 0; op < kind.operators.size(); ++op) {
+        if (!skipped_in_recompute(block, op))
+            for (const std::uint32_t tensor : kind.operators[op].inputs) ++users[tensor];
+        for (const std::uint32_t tensor : kind.operators[op].saved) ++users[tensor];
+    }
+    const Instances& tensors = tensors_[block];
+    for (std::uint32_t tensor = 0; tensor < users.size(); ++tensor)
+        if (is_kept(block, tensor)) use(tensors[tensor], users[tensor]);
+    use(tensors[0], users[0]);
+    if (kind.target_tensor && *kind.target_tensor != 0)
+        use(tensors[*kind.target_tensor], users[*kind.target_tensor]);
+    for (std::uint32_t op = 0; op < kind.operators.size(); ++op)
+        if (!skipped_in_recompute(block, op))
+            run_forward_operator(block, op, ComputePhase::recompute, users, hooks);
+    for (std::uint32_t tensor = 0; tensor < users.size(); ++tensor)
+        if (is_kept(block, tensor)) release(tensors[tensor]);  // held since forward
+    release(tensors[0]);
 }
 
 void ActivationWalk::recompute_attention_core(std::uint32_t block, const Hooks& hooks) {
@@ -327,7 +430,8 @@ std::vector<ActivationWalk::FreshGradient> ActivationWalk::add_input_gradients(s
             const InstanceId sum = make(block, tensor, BufferRole::activation_gradient, 1);
             fresh.push_back({gradients[tensor], sum});
             gradients[tensor] = sum;
-        } else if (sums_ == GradientSums::fresh && op.kind != OperatorKind::residual_add) {
+        } else if (sums_ == GradientSums::fresh && op.kind != OperatorKind::residual_add &&
+                   !is_loss(op.kind)) {
             fresh.push_back({make(block, tensor, BufferRole::activation_gradient, 1), gradients[tensor]});
             compute.arguments.push_back({ArgumentRole::grad_input, i, instances_[fresh.back().fresh].buffer});
             continue;
@@ -378,7 +482,7 @@ void ActivationWalk::emit(Compute compute, const Operator& op, const Extent& wor
     if (numel > 0) {
         temporary = builder_.allocate({.role = BufferRole::workspace,
                                        .category = Category::temporaries,
-                                       .dtype = training_.compute_dtype,
+                                       .dtype = storage_dtype(training_.compute_dtype),
                                        .owner = compute.block,
                                        .elements = numel});
         compute.arguments.push_back({ArgumentRole::workspace, 1, temporary});

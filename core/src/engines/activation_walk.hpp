@@ -69,6 +69,7 @@ private:
         BufferId buffer = no_buffer;
         std::uint32_t users = 0;
         bool shared = false;  ///< somebody else reads it: sums must not go into it
+        bool on_host = false;
     };
     using InstanceId = std::uint32_t;
     struct FreshGradient {
@@ -81,8 +82,12 @@ private:
     const BlockKind& kind_of(std::uint32_t block) const {
         return model_.block_kinds[model_.blocks[block].kind];
     }
-    /// Full recompute: the block keeps its input only.
+    /// The block runs again in backward: it keeps its input, and what `kept_` names.
     bool checkpoints(std::uint32_t block) const { return checkpointed_[block]; }
+    bool is_kept(std::uint32_t block, std::uint32_t tensor) const {
+        return kept_[model_.blocks[block].kind][tensor];
+    }
+    bool skipped_in_recompute(std::uint32_t block, std::uint32_t op) const;
     /// Selective recompute: the tensor comes out of the attention core, which runs again in backward.
     bool is_dropped(std::uint32_t block, std::uint32_t tensor) const {
         return dropped_[model_.blocks[block].kind][tensor];
@@ -98,6 +103,10 @@ private:
     void run_forward(std::uint32_t block, ComputePhase phase, Counts users, const Hooks& hooks);
     void run_forward_operator(std::uint32_t block, std::uint32_t op, ComputePhase phase, const Counts& users,
                               const Hooks& hooks);
+    /// What the block keeps for backward goes to the host, and comes back.
+    void send_to_host(std::uint32_t block);
+    void fetch_from_host(std::uint32_t block);
+    void recompute_block(std::uint32_t block, const Hooks& hooks);
     void recompute_attention_core(std::uint32_t block, const Hooks& hooks);
     void run_backward_operator(std::uint32_t block, std::uint32_t op, Instances& gradients,
                                const Hooks& hooks, bool accumulate_after_first);
@@ -118,6 +127,8 @@ private:
     GradientSums sums_;
     std::vector<bool> checkpointed_;          ///< by block
     std::vector<std::vector<bool>> dropped_;  ///< by block kind and tensor
+    std::vector<std::vector<bool>> kept_;     ///< likewise: outlive a checkpointed block's forward
+    std::vector<std::vector<bool>> wanted_;   ///< by block kind and operator: recompute has to run it
     std::vector<Instance> instances_;
     std::vector<Instances> tensors_;          ///< by block
     std::vector<OperationId> pending_waits_;  ///< of the next compute operation

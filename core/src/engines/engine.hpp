@@ -11,5 +11,11 @@ EngineOutput native_engine(const Scenario& scenario);
 
 /// Megatron-LM and megatron-core: one program a pipeline stage.
 EngineOutput megatron_engine(const Scenario& scenario);
+/// One process, DistributedDataParallel, or that with ZeroRedundancyOptimizer.
+EngineOutput ddp_engine(const Scenario& scenario);
+/// PyTorch's FullyShardedDataParallel (FSDP1).
+EngineOutput fsdp1_engine(const Scenario& scenario);
+/// PyTorch's fully_shard (FSDP2).
+EngineOutput fsdp2_engine(const Scenario& scenario);
 
 }  // namespace zeroplan

@@ -1,0 +1,199 @@
+#include "engines/torch_parallel.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace zeroplan {
+namespace {
+
+/// How a linear is split.
+enum class Split : std::uint8_t { none, columns, rows };
+
+class TensorParallelModel {
+public:
+    TensorParallelModel(ModelSpec model, std::uint64_t degree, bool sequence_parallel)
+        : model_(std::move(model)), degree_(degree), sequence_parallel_(sequence_parallel) {}
+
+    ModelSpec split() {
+        if (!model_.decoder)
+            throw Error(ErrorCode::not_supported,
+                        fmt::format("tensor parallelism of {} is not modelled", model_.architecture),
+                        "set tensor_parallel to 1", {"", "/training/tensor_parallel"});
+        std::vector<bool> done(model_.block_kinds.size(), false);
+        for (const Block& block : model_.blocks) {
+            split_parameters(block);
+            if (done[block.kind]) continue;
+            done[block.kind] = true;
+            split_kind(model_.block_kinds[block.kind]);
+        }
+        return std::move(model_);
+    }
+
+private:
+    std::uint64_t divided(std::uint64_t size, const std::string& what) const {
+        if (size % degree_ == 0) return size / degree_;
+        throw Error(ErrorCode::invalid_input,
+                    fmt::format("tensor_parallel {} doesn't divide {} = {}", degree_, what, size),
+                    "choose a degree that divides the heads, the widths and the vocabulary",
+                    {"", "/training/tensor_parallel"});
+    }
+
+    /// A product that makes the model's width out of another is split by rows, what leaves it by columns; a
+    /// query projection of the same width comes first in its block.
+    Split split_of(const BlockKind& kind, std::size_t index) const {
+        const Operator& op = kind.operators[index];
+        if (op.kind != OperatorKind::linear) return Split::none;
+        if (!kind.is_layer) return Split::columns;  // the output layer
+        const bool reads_norm = reads_residual(kind, op.inputs.front());
+        return reads_norm ? Split::columns : Split::rows;
+    }
+
+    /// True for a norm's output: what leaves the residual stream is read by column-parallel products.
+    bool reads_residual(const BlockKind& kind, std::uint32_t tensor) const {
+        for (const Operator& op : kind.operators)
+            if (std::find(op.outputs.begin(), op.outputs.end(), tensor) != op.outputs.end())
+                return op.name.find("norm") != std::string::npos || op.name.find("ln_") != std::string::npos;
+        return tensor == 0;
+    }
+
+    void split_parameters(const Block& block) {
+        const BlockKind& kind = model_.block_kinds[block.kind];
+        for (std::size_t o = 0; o < kind.operators.size(); ++o) {
+            const Operator& op = kind.operators[o];
+            const bool table = op.kind == OperatorKind::embedding && !op.in_place;
+            const Split split = table ? Split::columns : split_of(kind, o);
+            if (split == Split::none) continue;
+            for (const std::uint32_t position : op.parameters) {
+                Parameter& parameter = model_.parameters[block.parameters[position]];
+                const bool bias = parameter.shape.size() == 1;
+                if (bias && split == Split::rows) continue;
+                const std::size_t dimension = split == Split::columns ? 0 : 1;
+                parameter.shape[dimension] = divided(parameter.shape[dimension], parameter.name);
+                parameter.numel /= degree_;
+            }
+        }
+    }
+
+    Extent part(const Extent& extent, const std::string& what) const {
+        return {.per_token = divided(extent.per_token, what),
+                .per_token_pair = divided(extent.per_token_pair, what),
+                .constant = extent.constant};
+    }
+
+    bool is_data(const TensorSpec& tensor) const { return tensor.dtype == TensorDType::int64; }
+    /// A tensor of the residual stream, which is whole on every rank without sequence parallelism.
+    bool is_residual(const TensorSpec& tensor) const {
+        return tensor.extent.per_token == model_.hidden_size ||
+               tensor.name.find("statistics") != std::string::npos;
+    }
+
+    void split_kind(BlockKind& kind) {
+        std::vector<Split> splits;
+        for (std::size_t o = 0; o < kind.operators.size(); ++o) splits.push_back(split_of(kind, o));
+        const std::vector<bool> inner = inner_tensors(kind, splits);
+        for (std::size_t t = 0; t < kind.tensors.size(); ++t) {
+            TensorSpec& tensor = kind.tensors[t];
+            // One number a row doesn't divide; it is small.
+            const bool rows = tensor.name.find("statistics") != std::string::npos;
+            if (is_data(tensor) || rows || (!inner[t] && !sequence_parallel_)) continue;
+            tensor.extent = part(tensor.extent, tensor.name);
+        }
+        for (std::size_t o = 0; o < kind.operators.size(); ++o) split_operator(kind.operators[o]);
+        if (sequence_parallel_) add_collectives(kind, splits);
+    }
+
+    /// Tensors between a column-parallel product and the row-parallel one behind it (or the loss).
+    std::vector<bool> inner_tensors(const BlockKind& kind, const std::vector<Split>& splits) const {
+        std::vector<bool> inner(kind.tensors.size(), false);
+        for (std::size_t o = 0; o < kind.operators.size(); ++o) {
+            const Operator& op = kind.operators[o];
+            const bool from_inner = std::any_of(op.inputs.begin(), op.inputs.end(),
+                                                [&](std::uint32_t tensor) { return inner[tensor]; });
+            if (splits[o] == Split::columns || (from_inner && splits[o] != Split::rows))
+                for (const std::uint32_t tensor : op.outputs) inner[tensor] = true;
+        }
+        return inner;
+    }
+
+    void split_operator(Operator& op) const {
+        const auto share = [&](std::uint64_t value) { return (value + degree_ - 1) / degree_; };
+        for (Flops* flops : {&op.forward_flops, &op.backward_flops})
+            *flops = {share(flops->per_token), share(flops->per_token_pair)};
+        for (Extent* extent : {&op.forward_workspace, &op.backward_workspace})
+            *extent = {share(extent->per_token), share(extent->per_token_pair), share(extent->constant)};
+    }
+
+    /// Gathers in front of column-parallel products and reduce-scatters behind row-parallel ones.
+    void add_collectives(BlockKind& kind, const std::vector<Split>& splits) {
+        std::vector<Operator> operators;
+        std::vector<std::uint32_t> gathered(kind.tensors.size(), 0);
+        for (std::size_t o = 0; o < kind.operators.size(); ++o) {
+            Operator op = kind.operators[o];
+            if (splits[o] == Split::columns) {
+                std::uint32_t& whole = gathered[op.inputs.front()];
+                if (whole == 0) whole = add_gather(kind, op.inputs.front(), operators);
+                for (std::uint32_t& tensor : op.saved)
+                    if (tensor == op.inputs.front()) tensor = whole;
+                op.inputs.front() = whole;
+            }
+            const bool partial =
+                splits[o] == Split::rows || (op.kind == OperatorKind::embedding && !op.in_place);
+            if (!partial) {
+                operators.push_back(std::move(op));
+                continue;
+            }
+            const std::uint32_t result = op.outputs.front();
+            op.outputs.front() = add_whole(kind, result, op.name + ".partial");
+            const std::uint32_t whole = op.outputs.front();
+            const std::string name = op.name + ".reduce_scatter";
+            operators.push_back(std::move(op));
+            operators.push_back(
+                {.name = name, .kind = OperatorKind::elementwise, .inputs = {whole}, .outputs = {result}});
+        }
+        kind.operators = std::move(operators);
+    }
+
+    std::uint32_t add_whole(BlockKind& kind, std::uint32_t part, std::string name) const {
+        TensorSpec spec = kind.tensors[part];
+        spec.name = std::move(name);
+        spec.extent = {spec.extent.per_token * degree_, spec.extent.per_token_pair * degree_,
+                       spec.extent.constant};
+        kind.tensors.push_back(std::move(spec));
+        return static_cast<std::uint32_t>(kind.tensors.size() - 1);
+    }
+
+    std::uint32_t add_gather(BlockKind& kind, std::uint32_t part, std::vector<Operator>& operators) const {
+        const std::string name = kind.tensors[part].name + ".gathered";
+        const std::uint32_t whole = add_whole(kind, part, name);
+        operators.push_back(
+            {.name = name, .kind = OperatorKind::elementwise, .inputs = {part}, .outputs = {whole}});
+        return whole;
+    }
+
+    ModelSpec model_;
+    std::uint64_t degree_;
+    bool sequence_parallel_;
+};
+
+}  // namespace
+
+Scenario rank_scenario(const Scenario& scenario) {
+    Scenario rank = scenario;
+    TrainingConfig& training = rank.training;
+    training.sequence_length /= training.context_parallel;
+    if (training.tensor_parallel > 1)
+        rank.model =
+            TensorParallelModel(std::move(rank.model), training.tensor_parallel, training.sequence_parallel)
+                .split();
+    return rank;
+}
+
+void add_rank_models(EngineOutput& output, const Scenario& whole, const Scenario& rank) {
+    const TrainingConfig& training = whole.training;
+    if (training.tensor_parallel == 1 && training.context_parallel == 1) return;
+    for (std::size_t i = 0; i < output.programs.size(); ++i)
+        output.rank_models.push_back({rank.model, output.layout, rank.training.sequence_length});
+}
+
+}  // namespace zeroplan

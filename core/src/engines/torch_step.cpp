@@ -1,0 +1,84 @@
+#include "engines/torch_step.hpp"
+
+#include <algorithm>
+
+namespace zeroplan {
+
+void TorchOptimizer::add(OwnedParameter parameter) {
+    const bool on_host = training_.offload_optimizer != OffloadTarget::none;
+    for (const OptimizerTensor& tensor : optimizer_tensors(training_, parameter.elements, parameter.shape)) {
+        if (on_host) {
+            host_bytes_ += tensor.elements * bytes_per_element(tensor.dtype);
+            continue;
+        }
+        const bool first = parameter.states.size() < 2;
+        parameter.states.push_back(
+            builder_.declare({.role = first ? BufferRole::momentum : BufferRole::variance,
+                              .category = Category::optimizer_states,
+                              .dtype = tensor.dtype,
+                              .owner = parameter.unit,
+                              .tensor = parameter.position,
+                              .elements = tensor.elements}));
+    }
+    parameters_.push_back(std::move(parameter));
+}
+
+void TorchOptimizer::step() {
+    std::vector<std::uint64_t> owned;
+    for (const OwnedParameter& parameter : parameters_) owned.push_back(parameter.elements);
+    std::vector<BufferId> temporaries;
+    if (training_.offload_optimizer == OffloadTarget::none)
+        for (const OptimizerTensor& tensor : step_temporaries(training_, owned).all_at_once)
+            temporaries.push_back(builder_.allocate({.role = BufferRole::workspace,
+                                                     .category = Category::temporaries,
+                                                     .dtype = tensor.dtype,
+                                                     .elements = tensor.elements}));
+    for (const OwnedParameter& parameter : parameters_) step_one(parameter);
+    for (const BufferId buffer : temporaries) builder_.free(buffer);
+}
+
+void TorchOptimizer::step_one(const OwnedParameter& parameter) {
+    if (parameter.elements == 0 || parameter.gradient == no_buffer) return;
+    const auto state = [&](std::size_t from_the_end) {
+        const std::size_t count = parameter.states.size();
+        return count < from_the_end ? Operand{} : Operand{parameter.states[count - from_the_end]};
+    };
+    builder_.on_stream(Stream::compute, OptimizerStep{.unit = parameter.unit,
+                                                      .parameters = {parameter.values},
+                                                      .gradients = {parameter.gradient},
+                                                      .momentum = state(2),
+                                                      .variance = state(1),
+                                                      .elements = parameter.elements});
+}
+
+std::vector<BufferId> TorchOptimizer::states() const {
+    std::vector<BufferId> all;
+    for (const OwnedParameter& parameter : parameters_)
+        all.insert(all.end(), parameter.states.begin(), parameter.states.end());
+    return all;
+}
+
+std::vector<Section> first_step_of(const std::vector<Section>& step, const std::vector<BufferId>& states,
+                                   OperationId position) {
+    std::vector<Section> result;
+    for (std::size_t s = 0; s < step.size(); ++s) {
+        Section section{step[s].name, step[s].repeat, {}};
+        const auto& operations = step[s].operations;
+        for (OperationId o = 0; o <= operations.size(); ++o) {
+            if (s + 1 == step.size() && o == position)
+                for (const BufferId state : states) section.operations.push_back({Allocate{state}, {}, {}});
+            if (o == operations.size()) break;
+            const OperationBody& body = operations[o].body;
+            if (std::holds_alternative<Allocate>(body) || std::holds_alternative<Free>(body))
+                section.operations.push_back({body, operations[o].stream, {}});
+        }
+        result.push_back(std::move(section));
+    }
+    return result;
+}
+
+std::uint64_t cublas_workspace_bytes(std::uint32_t compute_capability) {
+    return compute_capability >= 90 ? 32ULL << 20 : (8ULL << 20) + (128ULL << 10);
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,61 @@
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "engines/program_builder.hpp"
+#include "engines/torch_optimizer.hpp"
+#include "zeroplan/model_spec.hpp"
+#include "zeroplan/training_config.hpp"
+
+namespace zeroplan {
+
+/// What one rank's optimizer sees of a parameter.
+struct OwnedParameter {
+    std::uint32_t parameter = 0;  ///< index into ModelSpec::parameters
+    std::uint32_t unit = 0;
+    std::uint32_t position = 0;  ///< 1 + place among the unit's parameters, for names; 0: the whole unit
+    std::uint64_t elements = 0;  ///< owned, without padding
+    std::vector<std::uint64_t> shape;  ///< of the owned part
+    BufferId values = no_buffer;       ///< no_buffer: on the host
+    BufferId gradient = no_buffer;     ///< set before every step
+    std::vector<BufferId> states;
+};
+
+/// The optimizer of a torch engine: states created at the first step, temporaries, one update a parameter.
+class TorchOptimizer {
+public:
+    TorchOptimizer(const TrainingConfig& training, ProgramBuilder& builder)
+        : training_(training), builder_(builder) {}
+
+    /// Adds a trained parameter and declares its states. States that are offloaded get no buffers.
+    void add(OwnedParameter parameter);
+    std::vector<OwnedParameter>& parameters() { return parameters_; }
+
+    /// Updates every parameter whose gradient is on the device, with the temporaries of its implementation.
+    void step();
+    /// Updates one parameter (optimizer in backward).
+    void step_one(const OwnedParameter& parameter);
+
+    /// Every state, in order of creation.
+    std::vector<BufferId> states() const;
+    /// Bytes of states that live on the host.
+    std::uint64_t host_bytes() const { return host_bytes_; }
+
+private:
+    const TrainingConfig& training_;
+    ProgramBuilder& builder_;
+    std::vector<OwnedParameter> parameters_;
+    std::uint64_t host_bytes_ = 0;
+};
+
+/// The allocations of `step`'s sections, with those of `states` put in front of operation `position` of its
+/// last section: what the first step does to the allocator.
+std::vector<Section> first_step_of(const std::vector<Section>& step, const std::vector<BufferId>& states,
+                                   OperationId position);
+
+/// cuBLAS takes a workspace from the caching allocator for every handle, and backward's thread has a handle
+/// of its own: two of 32 MiB from compute capability 9.0 on, of 8 MiB + 128 KiB before
+/// (aten/src/ATen/cuda/CublasHandlePool.cpp, getChosenWorkspaceSize).
+std::uint64_t cublas_workspace_bytes(std::uint32_t compute_capability);
+
+}  // namespace zeroplan

@@ -202,16 +202,16 @@ ScenarioRequest edited(const ScenarioRequest& request, const Scenario* resolved,
 QString command_line(const ScenarioRequest& request, const QString& subcommand) {
     QStringList words{"zeroplan", subcommand};
     if (!request.file.empty()) words << "--scenario" << shell_quoted(text(request.file));
-    for (const Setting& setting : request.settings) {
-        const auto known = std::find_if(fields().begin(), fields().end(),
-                                        [&](const Field& f) { return f.pointer == setting.pointer; });
-        if (known != fields().end() && setting.json_value != "null")
-            if (const auto value = as_flag_value(*known, setting.json_value)) {
-                words << text(known->flag) << shell_quoted(*value);
-                continue;
-            }
-        words << "--set" << shell_quoted(text(setting.pointer + '=' + setting.json_value));
+    std::vector<Setting> others = request.settings;
+    for (const Field& field : fields()) {  // in the form's order, however they came about
+        const auto json_value = setting_at(request, field.pointer);
+        const auto value = json_value ? as_flag_value(field, *json_value) : std::nullopt;
+        if (!value) continue;
+        words << text(field.flag) << shell_quoted(*value);
+        std::erase_if(others, [&](const Setting& s) { return s.pointer == field.pointer; });
     }
+    for (const Setting& setting : others)
+        words << "--set" << shell_quoted(text(setting.pointer + '=' + setting.json_value));
     return words.join(' ');
 }
 

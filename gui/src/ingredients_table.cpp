@@ -3,6 +3,7 @@
 #include <QEvent>
 #include <QHeaderView>
 #include <QPainter>
+#include <QScrollBar>
 
 #include "zeroplan/gui/theme.hpp"
 
@@ -19,10 +20,7 @@ QPixmap swatch_pixmap(const QBrush& brush, const QColor& ground) {
     return pixmap;
 }
 
-QString signed_difference(Bytes now, Bytes before) {
-    const QString sign = now > before ? "+" : now < before ? "−" : "";
-    return sign + text(format_count(std::max(now, before).count() - std::min(now, before).count()));
-}
+constexpr int bytes_column = 1, share_column = 3;
 
 }  // namespace
 
@@ -73,42 +71,57 @@ void IngredientsTable::set_groups(const RankGroup& group, const RankGroup* basel
     fit_width();
 }
 
-// Wide enough for the plan's own columns; a baseline's may need scrolling.
+// With a baseline the sizes stand beside each other; every digit is in the tooltips and in the copied table.
 void IngredientsTable::fit_width() {
-    int width = 2 * frameWidth() + 4;
+    setColumnHidden(bytes_column, baseline_.has_value());
+    setColumnHidden(share_column, baseline_.has_value());
     resizeColumnsToContents();
-    for (int column = 0; column < 4; ++column) width += columnWidth(column);
-    setMinimumWidth(std::min(width, 420));
+    int width = 2 * frameWidth() + verticalScrollBar()->sizeHint().width() + 2;
+    for (int column = 0; column < columnCount(); ++column) width += columnWidth(column);
+    setMinimumWidth(std::min(width, 440));
 }
 
 void IngredientsTable::add_row(const QString& name, const QBrush& swatch, Bytes bytes,
-                               std::optional<Bytes> baseline, Bytes whole, bool bold) {
+                               std::optional<Bytes> before, Bytes whole, bool bold) {
+    const QString share =
+        QString::number(whole > Bytes{} ? 100 * bytes.gib() / whole.gib() : 0, 'f', 1) + " %";
+    std::vector<Cell> cells{{name, name},
+                            {text(format_count(bytes.count())), text(format_count(bytes.count()))},
+                            {text(format_gib(bytes)), text(format_gib(bytes))},
+                            {share, share}};
+    if (before) {
+        const Bytes change = bytes > *before ? bytes - *before : *before - bytes;
+        const QString sign = bytes > *before ? "+" : bytes < *before ? "−" : "";
+        cells.push_back({text(format_gib(*before)), text(format_count(before->count()))});
+        cells.push_back({sign + text(format_gib(change)), sign + text(format_count(change.count()))});
+    }
     const int row = rowCount();
     insertRow(row);
-    QStringList cells{name, text(format_count(bytes.count())), text(format_gib(bytes)),
-                      QString::number(whole > Bytes{} ? 100 * bytes.gib() / whole.gib() : 0, 'f', 1) + " %"};
-    if (baseline) cells << text(format_count(baseline->count())) << signed_difference(bytes, *baseline);
-    for (int column = 0; column < cells.size(); ++column) {
-        auto* item = new QTableWidgetItem(cells[column]);
-        item->setTextAlignment(column == 0 ? Qt::AlignLeft | Qt::AlignVCenter
-                                           : Qt::AlignRight | Qt::AlignVCenter);
-        QFont font = this->font();
-        font.setBold(bold);
-        item->setFont(font);
-        if (column == 0 && swatch.style() != Qt::NoBrush)
-            item->setIcon(swatch_pixmap(swatch, palette().color(QPalette::Base)));
-        setItem(row, column, item);
-    }
+    for (int column = 0; column < static_cast<int>(cells.size()); ++column)
+        setItem(row, column, make_item(cells[static_cast<std::size_t>(column)], column == 0, bold));
+    if (swatch.style() != Qt::NoBrush)
+        item(row, 0)->setIcon(swatch_pixmap(swatch, palette().color(QPalette::Base)));
+}
+
+QTableWidgetItem* IngredientsTable::make_item(const Cell& cell, bool name, bool bold) const {
+    auto* item = new QTableWidgetItem(cell.shown);
+    item->setData(Qt::UserRole, cell.exact);
+    if (cell.exact != cell.shown) item->setToolTip(cell.exact + " B");
+    item->setTextAlignment((name ? Qt::AlignLeft : Qt::AlignRight) | Qt::AlignVCenter);
+    QFont item_font = font();
+    item_font.setBold(bold);
+    item->setFont(item_font);
+    return item;
 }
 
 QString IngredientsTable::tab_separated() const {
-    QStringList lines;
-    QStringList cells;
+    QStringList lines, cells;
     for (int column = 0; column < columnCount(); ++column) cells << horizontalHeaderItem(column)->text();
     lines << cells.join('\t');
     for (int row = 0; row < rowCount(); ++row) {
         cells.clear();
-        for (int column = 0; column < columnCount(); ++column) cells << item(row, column)->text();
+        for (int column = 0; column < columnCount(); ++column)
+            cells << item(row, column)->data(Qt::UserRole).toString();
         lines << cells.join('\t');
     }
     return lines.join('\n') + '\n';

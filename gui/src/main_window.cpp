@@ -6,6 +6,7 @@
 #include <QMimeData>
 #include <QSettings>
 #include <QStatusBar>
+#include <QToolTip>
 #include <algorithm>
 
 #include "request_command.hpp"
@@ -93,6 +94,7 @@ void MainWindow::show_outcome(const PlanOutcome& outcome) {
         statusBar()->showMessage(tr("Planned in %1").arg(text(format_seconds(outcome.planned->seconds))),
                                  4000);
     } else {
+        statusBar()->clearMessage();
         results_->show_error(*outcome.error);
     }
     form_->mark_error(outcome.error ? &*outcome.error : nullptr);
@@ -107,12 +109,14 @@ void MainWindow::plan_simulation() {
 
 void MainWindow::show_idle_simulation() {
     SimulationBar& bar = results_->simulation_bar();
-    if (!simulation_.available())
+    if (resolved() == nullptr)
+        bar.show_idle({}, false);
+    else if (!simulation_.available())
         bar.show_idle(tr("Closed form. %1 is not there to simulate: build it with libsimgrid-dev installed.")
                           .arg(QFileInfo(simulation_.program()).fileName()),
                       false);
     else
-        bar.show_idle(tr("Closed form: every stream has the links for itself."), resolved() != nullptr);
+        bar.show_idle(tr("Closed form: every stream has the links for itself."), true);
 }
 
 void MainWindow::simulate() {
@@ -140,9 +144,13 @@ void MainWindow::show_simulated(const Simulated& simulated) {
     tell_if_settled();
 }
 
-void MainWindow::show_simulation_failure(const QString& why) {
-    simulation_failure_ = why;
-    results_->simulation_bar().show_failure(why);
+void MainWindow::show_simulation_failure(const QString& why, bool refused) {
+    if (refused) {
+        results_->simulation_bar().show_idle(tr("Closed form; not simulated: %1").arg(why), true);
+    } else {
+        simulation_failure_ = why;
+        results_->simulation_bar().show_failure(why);
+    }
     tell_if_settled();
 }
 
@@ -201,17 +209,11 @@ void MainWindow::update_title() {
 }
 
 void MainWindow::set_theme(ThemeChoice theme) {
-    switch (theme) {
-        case ThemeChoice::system:
-            QApplication::setPalette(QPalette());
-            break;
-        case ThemeChoice::light:
-            QApplication::setPalette(light_palette());
-            break;
-        case ThemeChoice::dark:
-            QApplication::setPalette(dark_palette());
-            break;
-    }
+    const QPalette palette = theme == ThemeChoice::light  ? light_palette()
+                             : theme == ThemeChoice::dark ? dark_palette()
+                                                          : QPalette();
+    QApplication::setPalette(palette);
+    QToolTip::setPalette(palette);  // does not follow by itself
 }
 
 void MainWindow::dragEnterEvent(QDragEnterEvent* event) {

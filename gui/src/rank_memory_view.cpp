@@ -42,7 +42,7 @@ std::vector<Segment> segments(const MemoryStack& stack, bool dark) {
 RankMemoryView::RankMemoryView(QWidget* parent) : PlotView(parent) {
     setAccessibleName(tr("Memory per rank"));
     set_heading(tr("Memory per rank"));
-    setMinimumHeight(150);
+    setMinimumSize(140, 150);  // two stand beside each other in a small window
 }
 
 void RankMemoryView::set_plan(std::shared_ptr<const Plan> plan) {

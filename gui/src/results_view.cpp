@@ -110,7 +110,7 @@ void ResultsView::show_ranks() {
         const QSignalBlocker quiet(ranks_);
         ranks_->select_rank(planned_->plan->memory.peak_rank);
     }
-    ranks_->set_heading(tr("Memory per rank"), plan_title(*planned_->plan));
+    ranks_->set_heading(baseline_ ? tr("Now") : tr("Memory per rank"), plan_title(*planned_->plan));
     // One scale for both, or they could not be compared by eye.
     const double top = baseline_ ? std::max(ranks_->needed_top(), baseline_ranks_->needed_top()) : 0;
     ranks_->set_top(top);

@@ -17,13 +17,15 @@ QByteArray contents(const QString& path) {
     return file.open(QIODevice::ReadOnly) ? file.readAll() : QByteArray();
 }
 
-// The child's own words, without the program's name and the colours of a terminal.
-QString last_words(const QByteArray& standard_error) {
-    QStringList lines = QString::fromUtf8(standard_error).trimmed().split('\n', Qt::SkipEmptyParts);
-    while (lines.size() > 6) lines.removeFirst();
-    QString said = lines.join('\n');
-    if (said.startsWith("zeroplan: error: ")) said.remove(0, 17);
-    return said;
+// The child's own words, without the program's name and the temporary file's.
+QString last_words(const QByteArray& standard_error, const QString& scenario) {
+    QStringList sentences;
+    for (QString line : QString::fromUtf8(standard_error).split('\n', Qt::SkipEmptyParts)) {
+        for (const QString& noise : {QString("zeroplan: error: "), scenario + ": ", QString("hint: ")})
+            line = line.replace(noise, "").trimmed();
+        if (!line.isEmpty()) sentences << as_sentence(line);
+    }
+    return sentences.mid(std::max<qsizetype>(0, sentences.size() - 6)).join(' ');
 }
 
 }  // namespace
@@ -81,11 +83,12 @@ void Simulation::cancel() {
 
 void Simulation::finish(int status, QProcess::ExitStatus how) {
     const QByteArray report = process_->readAllStandardOutput();
-    const QString words = last_words(process_->readAllStandardError());
+    const QString words = last_words(process_->readAllStandardError(), folder_->filePath("scenario.json"));
     if (how == QProcess::CrashExit) return fail(tr("zeroplan-sim crashed. %1").arg(words));
     // 1: it was simulated, and memory does not fit.
     if (status != 0 && status != 1)
-        return fail(words.isEmpty() ? tr("zeroplan-sim ended with status %1").arg(status) : words);
+        return fail(words.isEmpty() ? tr("zeroplan-sim ended with status %1.").arg(status) : words,
+                    status == 2);
     const QByteArray table = contents(folder_->filePath("operations.csv"));
     drop_process();
     read(report, table);
@@ -110,9 +113,9 @@ void Simulation::read(const QByteArray& report, const QByteArray& table) {
     });
 }
 
-void Simulation::fail(const QString& why) {
+void Simulation::fail(const QString& why, bool refused) {
     drop_process();
-    Q_EMIT failed(why);
+    Q_EMIT failed(why, refused);
 }
 
 }  // namespace zeroplan::gui

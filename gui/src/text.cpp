@@ -4,6 +4,14 @@
 
 namespace zeroplan::gui {
 
+QString as_sentence(QString words) {
+    if (words.isEmpty()) return words;
+    // A word that is a key or a flag keeps its case.
+    const QString first = words.section(' ', 0, 0);
+    if (!first.contains('_') && !first.contains('-')) words[0] = words[0].toUpper();
+    return words.endsWith('.') || words.endsWith('?') ? words : words + '.';
+}
+
 QString text(std::string_view utf8) {
     return QString::fromUtf8(utf8.data(), static_cast<qsizetype>(utf8.size()));
 }
@@ -29,14 +37,11 @@ QString label(Category category) {
 }
 
 QString sentence(const Error& error) {
-    QStringList parts;
-    if (!error.place().file.empty()) parts << text(error.place().file) + ':';
-    if (!error.place().pointer.empty()) parts << text(error.place().pointer) + ':';
-    parts << text(error.message());
-    QString all = parts.join(' ');
-    if (!all.endsWith('.')) all += '.';
-    if (!error.hint().empty()) all += ' ' + text(error.hint());
-    return all;
+    QString said;
+    if (!error.place().file.empty()) said += text(error.place().file) + ": ";
+    if (!error.place().pointer.empty()) said += text(error.place().pointer) + ": ";
+    return said + as_sentence(text(error.message())) +
+           (error.hint().empty() ? "" : ' ' + as_sentence(text(error.hint())));
 }
 
 QString plain_text(const Description& description) {

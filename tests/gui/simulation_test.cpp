@@ -40,13 +40,13 @@ protected:
 
 TEST_F(SimulationTest, RepeatsWhatTheChildSaysOfItsError) {
     EXPECT_EQ(failure_of("echo 'zeroplan: error: no route between nodes' >&2; exit 3").toStdString(),
-              "no route between nodes");
-    EXPECT_EQ(failure_of("exit 3").toStdString(), "zeroplan-sim ended with status 3");
+              "No route between nodes.");
+    EXPECT_EQ(failure_of("exit 3").toStdString(), "zeroplan-sim ended with status 3.");
 }
 
 TEST_F(SimulationTest, SaysWhenTheChildCrashes) {
     EXPECT_TRUE(failure_of("echo 'deep in the solver' >&2; kill -ABRT $$")
-                    .startsWith("zeroplan-sim crashed. deep in"));
+                    .startsWith("zeroplan-sim crashed. Deep in"));
 }
 
 TEST_F(SimulationTest, RefusesWhatIsNoReport) {
@@ -84,8 +84,8 @@ TEST_F(SimulationTest, AWindowShowsTheFailureAndKeepsTheClosedForm) {
     options.pause_ms = 0;
     MainWindow window(options);
     ASSERT_TRUE(QTest::qWaitFor([&] { return window.settled(); }, 60'000));
-    EXPECT_EQ(window.simulation_failure().toStdString(), "the solver gave up");
-    EXPECT_EQ(window.results().simulation_bar().message().toStdString(), "the solver gave up");
+    EXPECT_EQ(window.simulation_failure().toStdString(), "The solver gave up.");
+    EXPECT_EQ(window.results().simulation_bar().message().toStdString(), "The solver gave up.");
     EXPECT_FALSE(window.results().lanes().lanes().empty());
     EXPECT_EQ(window.results().lanes().details().toStdString(), "closed form");
 }

@@ -18,7 +18,7 @@ TEST(Text, AnErrorSaysPlaceBothValuesAndWayOut) {
     const Error error(ErrorCode::invalid_input, "100 GPUs do not fill whole nodes of 8", "use 96 or 104",
                       {"job.json", "/cluster/gpus_used"});
     EXPECT_EQ(sentence(error).toStdString(),
-              "job.json: /cluster/gpus_used: 100 GPUs do not fill whole nodes of 8. use 96 or 104");
+              "job.json: /cluster/gpus_used: 100 GPUs do not fill whole nodes of 8. Use 96 or 104.");
 }
 
 TEST(Description, ReadsAsLinesAndAsTable) {

@@ -51,7 +51,7 @@ TEST(VerdictPanel, ShowsAnErrorWithItsWayOut) {
         Error(ErrorCode::not_supported, "engine megatron is not modelled", "use native", {"", "Engine"}));
     EXPECT_TRUE(panel.shows_error());
     EXPECT_EQ(panel.headline().toStdString(), "Not modelled by this version");
-    EXPECT_EQ(panel.details().toStdString(), "Engine: engine megatron is not modelled. use native");
+    EXPECT_EQ(panel.details().toStdString(), "Engine: Engine megatron is not modelled. Use native.");
 }
 
 }  // namespace

@@ -19,9 +19,12 @@ protected:
     void changeEvent(QEvent* event) override;
 
 private:
-    void add_row(const QString& name, const QBrush& swatch, Bytes bytes, std::optional<Bytes> baseline,
+    struct Cell {
+        QString shown, exact;  ///< what stands there, and with every digit
+    };
+    void add_row(const QString& name, const QBrush& swatch, Bytes bytes, std::optional<Bytes> before,
                  Bytes whole, bool bold);
-
+    QTableWidgetItem* make_item(const Cell& cell, bool name, bool bold) const;
     void fit_width();
 
     std::optional<RankGroup> group_, baseline_;

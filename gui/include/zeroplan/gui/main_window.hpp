@@ -42,7 +42,7 @@ public:
     bool settled() const;
     /// The plan that is shown, or why there is none.
     const PlanOutcome& outcome() const { return outcome_; }
-    /// Why the last simulation failed; "" if it did not.
+    /// Why the last simulation failed; "" if it did not, or if the simulator refused what it doesn't model.
     const QString& simulation_failure() const { return simulation_failure_; }
 
     ScenarioForm& form() { return *form_; }
@@ -74,7 +74,7 @@ private:
     void edit(const std::string& pointer, const QString& value, bool continuous);
     void show_outcome(const PlanOutcome& outcome);
     void show_simulated(const Simulated& simulated);
-    void show_simulation_failure(const QString& why);
+    void show_simulation_failure(const QString& why, bool refused);
     void plan_simulation();
     void show_idle_simulation();
     void update_title();

@@ -45,13 +45,14 @@ public:
 
 Q_SIGNALS:
     void simulated(const zeroplan::gui::Simulated& result);
-    void failed(const QString& why);
+    /// `refused`: the simulator does not model the plan, and says so; nothing is wrong.
+    void failed(const QString& why, bool refused);
     void cancelled();
 
 private:
     void finish(int status, QProcess::ExitStatus how);
     void read(const QByteArray& report, const QByteArray& table);
-    void fail(const QString& why);
+    void fail(const QString& why, bool refused = false);
     void drop_process();
 
     QString program_;

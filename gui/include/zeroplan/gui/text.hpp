@@ -26,6 +26,8 @@ QString exact(Bytes bytes);
 Bytes difference(Bytes a, Bytes b);
 /// "master weights": the category's report key with its words apart.
 QString label(Category category);
+/// With a capital at the beginning and a full stop at the end.
+QString as_sentence(QString words);
 /// The error's place, message and way out as one paragraph.
 QString sentence(const Error& error);
 

@@ -1,0 +1,93 @@
+// zeroplan-gui as a user meets it: a child process.
+#include <gtest/gtest.h>
+
+#include <QFile>
+#include <QFileInfo>
+#include <QImage>
+#include <QProcess>
+#include <QTemporaryDir>
+
+namespace {
+
+class ProgramTest : public testing::Test {
+protected:
+    struct Result {
+        int status = -1;
+        QString output, errors;
+    };
+    // Without a display, whatever this machine has.
+    Result run(const QStringList& arguments) {
+        QProcess process;
+        auto environment = QProcessEnvironment::systemEnvironment();
+        for (const char* name : {"DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"}) environment.remove(name);
+        environment.insert("HOME", folder.path());
+        process.setProcessEnvironment(environment);
+        process.start(ZEROPLAN_BIN_DIR "/zeroplan-gui", arguments);
+        EXPECT_TRUE(process.waitForFinished(100'000)) << process.errorString().toStdString();
+        EXPECT_EQ(process.exitStatus(), QProcess::NormalExit);
+        return {process.exitCode(), QString::fromUtf8(process.readAllStandardOutput()),
+                QString::fromUtf8(process.readAllStandardError())};
+    }
+    QString path(const char* name) const { return folder.filePath(name); }
+
+    QTemporaryDir folder;
+};
+
+TEST_F(ProgramTest, HelpNeedsNoDisplayAndGivesAnExample) {
+    const Result result = run({"--help"});
+    EXPECT_EQ(result.status, 0);
+    EXPECT_TRUE(result.output.contains("Example: zeroplan gui --model"));
+}
+
+TEST_F(ProgramTest, WithoutADisplayThereIsAWayOut) {
+    const Result result = run({});
+    EXPECT_EQ(result.status, 2);
+    EXPECT_TRUE(result.errors.contains("no display")) << result.errors.toStdString();
+    EXPECT_TRUE(result.errors.contains("--screenshot FILE"));
+}
+
+TEST_F(ProgramTest, ScreenshotsAScenario) {
+    QFile file(path("job.json"));
+    ASSERT_TRUE(file.open(QIODevice::WriteOnly));
+    file.write(
+        R"({"model": {"preset": "gpt2"}, "training": {"zero_stage": 2}, "cluster": {"topology": "dgx-a100"}})");
+    file.close();
+    const Result result = run({"--screenshot", path("a.png"), path("job.json"), "--size", "1000x700"});
+    EXPECT_EQ(result.status, 0) << result.errors.toStdString();
+    EXPECT_EQ(QImage(path("a.png")).size(), QSize(1000, 700));
+    EXPECT_EQ(result.output.toStdString(), "");
+}
+
+TEST_F(ProgramTest, ScreenshotsAsSvgInTheDarkAndReports) {
+    const Result result = run({"--screenshot", path("a.svg"), "--model", "llama-3-70b", "--gpus", "8",
+                               "--zero", "0", "--theme", "dark", "--no-simulation", "--json"});
+    EXPECT_EQ(result.status, 1) << result.errors.toStdString();  // it does not fit
+    EXPECT_GT(QFileInfo(path("a.svg")).size(), 10'000);
+    EXPECT_TRUE(result.output.startsWith('{')) << result.output.toStdString();
+    EXPECT_TRUE(result.output.contains("\"does_not_fit\""));
+}
+
+TEST_F(ProgramTest, BadInputIsOneErrorAndNoPicture) {
+    const auto fails = [&](const QStringList& arguments, const char* said) {
+        const Result result = run(arguments);
+        EXPECT_EQ(result.status, 2) << said;
+        EXPECT_TRUE(result.errors.contains(said)) << result.errors.toStdString();
+        EXPECT_FALSE(QFile::exists(path("a.png")));
+    };
+    fails({"--screenshot", path("a.png"), path("missing.json")}, "missing.json");
+    fails({"--screenshot", path("a.png"), "--model", "gpt2", "--gpus", "100"}, "100");
+    fails({"--screenshot", path("a.png"), "--model", "gpt-2"}, "did you mean gpt2");
+    fails({"--screenshot", path("a.jpg")}, ".png");
+    fails({"--screenshot", path("a.png"), "--size", "big"}, "1280x860");
+    fails({"--screenshot", path("a.png"), "--size", "10x10"}, "640x480");
+    fails({"--screenshoot", path("a.png")}, "--screenshot");
+    fails({"a.json", "--scenario", "b.json"}, "b.json");
+}
+
+TEST_F(ProgramTest, APictureThatCannotBeWrittenIsAnError) {
+    const Result result = run({"--screenshot", "/nonexistent/a.png", "--model", "gpt2", "--no-simulation"});
+    EXPECT_EQ(result.status, 2);
+    EXPECT_TRUE(result.errors.contains("/nonexistent/a.png")) << result.errors.toStdString();
+}
+
+}  // namespace

@@ -129,11 +129,39 @@ TensorId torch_chunked_loss(BlockBuilder& block, TensorId logits, TensorId label
     return loss;
 }
 
+/// loss_parallel of torch.distributed.tensor.parallel: log-softmax in shifted and exponential copies, whose
+/// backward is joined to the negative log-likelihood's: a zeroed gradient, the exponential and their sum.
+TensorId torch_vocab_parallel_loss(BlockBuilder& block, TensorId logits, TensorId labels,
+                                   std::uint64_t vocabulary) {
+    const TensorId wide = block.upcast("logits.fp32", logits, vocabulary);
+    const TensorId log_softmax = block.tensor("log_softmax", vocabulary, TensorDType::fp32, Category::logits);
+    block.add({.name = "log_softmax",
+               .kind = OperatorKind::elementwise,
+               .inputs = {wide},
+               .outputs = {log_softmax},
+               .forward_flops = {.per_token = 4 * vocabulary},
+               .backward_flops = {.per_token = 1},
+               .forward_workspace = block.fp32_workspace(2 * vocabulary),
+               .in_place = true});
+    const TensorId loss = block.add_tensor(loss_tensor());
+    block.add({.name = "loss",
+               .kind = OperatorKind::cross_entropy,
+               .inputs = {log_softmax, labels},
+               .outputs = {loss},
+               .saved = {log_softmax, labels},
+               .forward_flops = {.per_token = 1},
+               .backward_flops = {.per_token = 4 * vocabulary},
+               .backward_workspace = block.fp32_workspace(2 * vocabulary)});
+    return loss;
+}
+
 TensorId torch_loss(BlockBuilder& block, TensorId logits, TensorId labels, std::uint64_t vocabulary,
                     const LoweringOptions& options) {
     const bool compiled = options.kernels == Kernels::compiled;
     if (options.loss == LossKernel::chunked)
         return torch_chunked_loss(block, logits, labels, vocabulary, compiled);
+    if (options.loss == LossKernel::vocab_parallel)
+        return torch_vocab_parallel_loss(block, logits, labels, vocabulary);
     return torch_eager_loss(block, logits, labels, vocabulary);
 }
 

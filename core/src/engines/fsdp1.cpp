@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <deque>
+#include <utility>
 
 #include "engines/activation_walk.hpp"
 #include "engines/engine.hpp"
@@ -85,6 +86,11 @@ public:
 
 private:
     using UnitIndex = std::uint32_t;
+    /// What reductions of one unit still use.
+    struct Reduced {
+        std::vector<BufferId> buffers;
+        std::vector<OperationId> after;
+    };
 
     bool sharded() const { return training_.zero_stage > 0; }
     bool on_host() const { return training_.offload_parameters != OffloadTarget::none; }
@@ -348,7 +354,8 @@ private:
 
     void reduce(UnitIndex) {
         if (joined_.empty()) return;
-        finish_reduction();
+        free_reduced(before_last_);
+        before_last_ = std::exchange(last_reduced_, {});
         for (const auto& [f, joined] : joined_) reduce_flat(flats_[f], joined);
         joined_.clear();
     }
@@ -358,14 +365,14 @@ private:
     void reduce_flat(FlatParameter& flat, BufferId joined) {
         BufferId input = joined;
         std::vector<OperationId> waits = builder_.last(Stream::compute);
-        reduction_inputs_.push_back(joined);
+        last_reduced_.buffers.push_back(joined);
         if (training_.reduce_dtype != compute_) {
             input = builder_.allocate(buffer(BufferRole::gradient_bucket, Category::communication_buffers,
                                              training_.reduce_dtype, flat, flat.padded),
                                       Stream::reduce);
             builder_.on_stream(Stream::reduce, Accumulate{.from = {joined}, .to = {input}, .unit = flat.unit},
                                waits);
-            reduction_inputs_.push_back(input);
+            last_reduced_.buffers.push_back(input);
             waits.clear();
         }
         BufferId output = input;
@@ -395,24 +402,24 @@ private:
                                           .unit = flat.unit},
                                waits);
         keep_gradient(flat, output);
-        reduced_ = builder_.last(Stream::reduce);
+        last_reduced_.after = builder_.last(Stream::reduce);
     }
 
     void keep_gradient(FlatParameter& flat, BufferId output) {
         const auto is_input = [&] {
-            return std::find(reduction_inputs_.begin(), reduction_inputs_.end(), output) !=
-                   reduction_inputs_.end();
+            return std::find(last_reduced_.buffers.begin(), last_reduced_.buffers.end(), output) !=
+                   last_reduced_.buffers.end();
         };
         if (on_host()) {
-            if (!is_input()) reduction_inputs_.push_back(output);
+            if (!is_input()) last_reduced_.buffers.push_back(output);
             return;
         }
         const bool same = training_.reduce_dtype == training_.gradient_dtype;
         if (same && !accumulates()) {
             flat.gradient = output;
             if (is_input())
-                reduction_inputs_.erase(
-                    std::find(reduction_inputs_.begin(), reduction_inputs_.end(), output));
+                last_reduced_.buffers.erase(
+                    std::find(last_reduced_.buffers.begin(), last_reduced_.buffers.end(), output));
             return;
         }
         if (!accumulates())
@@ -421,12 +428,18 @@ private:
                                               Stream::reduce);
         builder_.on_stream(Stream::reduce,
                            Accumulate{.from = {output}, .to = {flat.gradient}, .unit = flat.unit});
-        if (!is_input()) reduction_inputs_.push_back(output);
+        if (!is_input()) last_reduced_.buffers.push_back(output);
     }
 
+    /// The host runs as far ahead as the rate limiter lets it, two units: so long is a reduction's memory
+    /// taken, as the streams that use it are recorded.
+    void free_reduced(Reduced& reduced) {
+        for (const BufferId id : reduced.buffers) builder_.free(id, reduced.after);
+        reduced = {};
+    }
     void finish_reduction() {
-        for (const BufferId id : reduction_inputs_) builder_.free(id, reduced_);
-        reduction_inputs_.clear();
+        free_reduced(before_last_);
+        free_reduced(last_reduced_);
     }
 
     void step() {
@@ -464,8 +477,7 @@ private:
     std::vector<std::pair<std::size_t, BufferId>> joined_;
     std::deque<GivenUp> given_up_;
     BufferId workspace_ = no_buffer;
-    std::vector<BufferId> reduction_inputs_;
-    std::vector<OperationId> reduced_;
+    Reduced last_reduced_, before_last_;
     OperationId step_position_ = 0;
 };
 

@@ -40,6 +40,9 @@ void check_torch(const Scenario& scenario) {
     if (!training.recompute_modules.empty())
         refuse(scenario, "recompute_modules", fmt::format("'{}', …", training.recompute_modules[0]),
                "use recompute: none, selective, selective_op, selective_layer or full");
+    if (training.loss == LossKernel::vocab_parallel && training.tensor_parallel == 1)
+        refuse(scenario, "loss", "'vocab_parallel'",
+               "use eager, fused or chunked: there is no tensor parallelism to split over");
     const bool in_backward = training.optimizer_implementation == OptimizerImplementation::in_backward;
     if (in_backward && training.gradient_accumulation_steps > 1)
         refuse(scenario, "optimizer_implementation", "'in_backward'",

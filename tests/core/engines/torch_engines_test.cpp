@@ -88,6 +88,14 @@ const Mode modes[] = {
          t.recompute = Recompute::selective_layer;
          t.recompute_every = 2;
      }},
+    {"fsdp2_tensor_parallel", EngineKind::fsdp2, 3, [](TrainingConfig& t) { t.tensor_parallel = 2; }},
+    {"fsdp2_sequence_parallel", EngineKind::fsdp2, 3,
+     [](TrainingConfig& t) {
+         t.tensor_parallel = 2;
+         t.sequence_parallel = true;
+         t.recompute = Recompute::full;
+     }},
+    {"fsdp2_context_parallel", EngineKind::fsdp2, 3, [](TrainingConfig& t) { t.context_parallel = 2; }},
     {"fsdp2_full", EngineKind::fsdp2, 3, [](TrainingConfig& t) { t.recompute = Recompute::full; }},
     {"fsdp2_foreach", EngineKind::fsdp2, 3,
      [](TrainingConfig& t) { t.optimizer_implementation = OptimizerImplementation::foreach; }},
@@ -140,6 +148,32 @@ TEST(Fsdp2, KeepsTwelveBytesAParameterBetweenSteps) {
     const std::uint64_t states = 12 * llama_2_7b_parameters / 8;
     const std::uint64_t tensors = 291, step_counts = tensors * 512, workspaces = 2 * (32ULL << 20);
     EXPECT_EQ(plan.rank_groups.front().resident.count(), states + step_counts + workspaces);
+}
+
+TEST(Fsdp2, SplitsAllButNormsOverTensorParallelRanks) {
+    Scenario scenario =
+        torch_scenario(EngineKind::fsdp2, build_llama(llama_2_7b_config(), torch_lowering()), 8, 3);
+    scenario.training.tensor_parallel = 2;
+    scenario.training.sequence_parallel = true;
+    scenario.training.data_parallel = scenario.training.shard_group = 4;
+    const EngineOutput output = run_engine(scenario);
+    const std::uint64_t norms = 65 * 4096;
+    EXPECT_EQ(output.rank_models.front().model.parameter_count(),
+              (llama_2_7b_parameters - norms) / 2 + norms);
+    EXPECT_EQ(resident_elements(output.programs.front(), BufferRole::parameters),
+              ((llama_2_7b_parameters - norms) / 2 + norms) / 4);
+}
+
+TEST(Fsdp2, DividesActivationsByContextParallelism) {
+    const auto activations = [](std::uint64_t degree, std::uint64_t length) {
+        Scenario scenario =
+            torch_scenario(EngineKind::fsdp2, build_llama(llama_2_7b_config(), torch_lowering()), 8, 3);
+        scenario.training.context_parallel = degree;
+        scenario.training.data_parallel = 8 / degree;
+        scenario.training.sequence_length = length;
+        return make_plan(scenario).rank_groups.front().steady.at_peak;
+    };
+    EXPECT_EQ(activations(4, 4096), activations(1, 1024));
 }
 
 TEST(Fsdp1, AlignsParametersAndPadsTheEnd) {

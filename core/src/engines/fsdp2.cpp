@@ -1,9 +1,12 @@
 #include <algorithm>
 #include <map>
+#include <memory>
+#include <utility>
 
 #include "engines/activation_walk.hpp"
 #include "engines/engine.hpp"
 #include "engines/parameter_storage.hpp"
+#include "engines/pipeline_schedule.hpp"
 #include "engines/torch_checks.hpp"
 #include "engines/torch_parallel.hpp"
 #include "engines/torch_step.hpp"
@@ -38,6 +41,7 @@ struct UnitState {
     std::vector<BufferId> shards;       ///< by position; no_buffer on the host
     std::vector<BufferId> unsharded;    ///< by position, while gathered
     std::vector<BufferId> gradients;    ///< by position, while backward runs
+    std::vector<BufferId> summed;       ///< by position: unsharded sums over micro-batches
     BufferId post_forward = no_buffer;  ///< the smaller group's shard between forward and backward
     BufferId gathering = no_buffer;     ///< the all-gather's buffer, until it is copied out
     std::vector<OperationId> gathered;
@@ -49,8 +53,12 @@ struct UnitState {
 
 class Fsdp2Program {
 public:
-    Fsdp2Program(const Scenario& scenario, const TorchUnits& units, std::uint64_t rank)
-        : model_(scenario.model),
+    /// `stage`: its number, and what it holds, under pipeline parallelism.
+    Fsdp2Program(const Scenario& scenario, const TorchUnits& units, std::uint64_t rank,
+                 const TorchStage* stage = nullptr, std::uint64_t stage_number = 0)
+        : stage_(stage),
+          stage_number_(stage_number),
+          model_(scenario.model),
           training_(scenario.training),
           cluster_(scenario.cluster),
           units_(units),
@@ -68,8 +76,12 @@ public:
         build_init();
         const std::uint64_t micro_batches = training_.gradient_accumulation_steps;
         program_.step.reserve(2);
-        if (micro_batches > 1) build_micro_batch({"micro_batch", micro_batches - 1, {}}, false);
-        build_micro_batch({"last_micro_batch_and_step", 1, {}}, true);
+        if (pipelined()) {
+            build_pipeline_step();
+        } else {
+            if (micro_batches > 1) build_micro_batch({"micro_batch", micro_batches - 1, {}}, false);
+            build_micro_batch({"last_micro_batch_and_step", 1, {}}, true);
+        }
         program_.first_step = first_step_of(program_.step, optimizer_.states(), step_position_);
         program_.save = {"save", 1, {}};
         return std::move(program_);
@@ -79,7 +91,14 @@ private:
     using UnitIndex = std::uint32_t;
 
     bool on_host() const { return training_.offload_parameters != OffloadTarget::none; }
-    bool accumulates() const { return training_.gradient_accumulation_steps > 1; }
+    bool pipelined() const { return stage_ != nullptr; }
+    /// Gradients are summed before they are reduced: a pipeline reduces after a stage's last micro-batch.
+    bool sums_unsharded() const {
+        return training_.gradient_accumulation_steps > 1 &&
+               (pipelined() || training_.fsdp.gradient_sync == GradientSync::last);
+    }
+    /// Reduced gradients are summed.
+    bool accumulates() const { return training_.gradient_accumulation_steps > 1 && !sums_unsharded(); }
     const TorchUnit& unit(UnitIndex u) const { return units_.units[u]; }
     UnitIndex unit_count() const { return static_cast<UnitIndex>(state_.size()); }
     bool empty(UnitIndex u) const { return unit(u).parameters.empty(); }
@@ -163,6 +182,9 @@ private:
     void build_init() {
         program_.init = {"init", 1, {}};
         builder_.begin(program_.init);
+        if (pipelined()) allocate_received();
+        if (sums_unsharded() && !pipelined())
+            for (UnitIndex u = 0; u < unit_count(); ++u) allocate_sums(u);
         if (!accumulates() || on_host()) return;
         for (UnitIndex u = 0; u < unit_count(); ++u)
             if (trained(u))
@@ -180,11 +202,125 @@ private:
         ActivationWalk walk(model_, training_, builder_, std::move(every_parameter), workspace_,
                             ActivationWalk::GradientSums::fresh);
         const ActivationWalk::Hooks hooks = walk_hooks();
+        synchronises_ = last || !sums_unsharded();
         walk.begin_micro_batch();
         forward(walk, hooks);
         backward(walk, hooks);
         if (last) step();
         builder_.wait_for_all();
+    }
+
+    // --- pipeline: torch/distributed/pipelining/stage.py
+
+    struct Received {
+        BufferId input = no_buffer, gradient = no_buffer;
+    };
+    struct Flight {
+        std::unique_ptr<ActivationWalk> walk;
+    };
+
+    Buffer tensor_of(BufferRole role, std::uint32_t block, std::uint32_t tensor) const {
+        const TensorSpec& spec = model_.block_kinds[model_.blocks[block].kind].tensors[tensor];
+        return {.role = role,
+                .category = Category::communication_buffers,
+                .dtype = resolve(spec.dtype, compute_),
+                .owner = block,
+                .tensor = tensor,
+                .elements = elements(spec.extent, training_.micro_batch_size, training_.sequence_length)};
+    }
+
+    /// Buffers to receive into are made once for every micro-batch, and stay.
+    void allocate_received() {
+        received_.assign(stage_->chunks.size(), {});
+        for (std::size_t c = 0; c < stage_->chunks.size(); ++c) {
+            const ChunkBlocks& blocks = stage_->chunks[c];
+            for (std::uint64_t m = 0; m < training_.gradient_accumulation_steps; ++m) {
+                Received received;
+                if (!stage_->parts[c].embedding)
+                    received.input = builder_.allocate(tensor_of(BufferRole::activation, blocks.first, 0));
+                if (!stage_->parts[c].head)
+                    received.gradient = builder_.allocate(
+                        tensor_of(BufferRole::activation_gradient, blocks.last,
+                                  model_.block_kinds[model_.blocks[blocks.last].kind].output));
+                received_[c].push_back(received);
+            }
+        }
+    }
+
+    void build_pipeline_step() {
+        program_.step.push_back({"step", 1, {}});
+        builder_.begin(program_.step.back());
+        const auto micro_batches = static_cast<std::uint32_t>(training_.gradient_accumulation_steps);
+        const std::vector<PipelineAction> actions = pipeline_schedule(
+            {training_.pipeline_schedule, static_cast<std::uint32_t>(training_.pipeline_parallel),
+             static_cast<std::uint32_t>(stage_->chunks.size()), micro_batches},
+            static_cast<std::uint32_t>(stage_number_));
+        std::map<std::pair<std::uint32_t, std::uint32_t>, Flight> flights;
+        const ActivationWalk::Hooks hooks = walk_hooks();
+        for (const PipelineAction& action : actions) {
+            Flight& flight = flights[{action.chunk, action.micro_batch}];
+            if (action.forward) {
+                run_forward(flight, action, hooks);
+                continue;
+            }
+            synchronises_ = action.micro_batch + 1 == micro_batches;
+            run_backward(flight, action, hooks);
+            flight.walk.reset();
+        }
+        finish_reduction();
+        step();
+        for (const BufferId output : stage_outputs_) builder_.free(output);
+        builder_.wait_for_all();
+    }
+
+    void run_forward(Flight& flight, const PipelineAction& action, const ActivationWalk::Hooks& hooks) {
+        const ChunkBlocks& blocks = stage_->chunks[action.chunk];
+        std::vector<std::uint32_t> every_parameter(model_.parameters.size());
+        for (std::uint32_t p = 0; p < every_parameter.size(); ++p) every_parameter[p] = owner_of(model_, p);
+        flight.walk =
+            std::make_unique<ActivationWalk>(model_, training_, builder_, std::move(every_parameter),
+                                             workspace_, ActivationWalk::GradientSums::fresh);
+        flight.walk->begin_chunk(blocks.first, blocks.last,
+                                 received_[action.chunk][action.micro_batch].input);
+        for (std::uint32_t b = blocks.first; b <= blocks.last; ++b) {
+            for (const UnitIndex u : units_of(b)) unshard_for_forward(u);
+            flight.walk->forward(b, hooks, {});
+            for (const UnitIndex u : units_of(b))
+                if (reshards_after_forward(u)) reshard(u, true);
+        }
+        flush_forward_gather();
+        // A stage keeps the outputs of all micro-batches until the next step; the last one keeps its logits.
+        if (flight.walk->output() != no_buffer)
+            stage_outputs_.push_back(flight.walk->output());
+        else
+            keep_logits(blocks.last);
+    }
+
+    void keep_logits(std::uint32_t head) {
+        for (const Operator& op : model_.block_kinds[model_.blocks[head].kind].operators)
+            if (op.kind == OperatorKind::linear) {
+                Buffer logits = tensor_of(BufferRole::activation, head, op.outputs.front());
+                logits.category = Category::logits;
+                stage_outputs_.push_back(builder_.allocate(logits));
+            }
+    }
+
+    void run_backward(Flight& flight, const PipelineAction& action, const ActivationWalk::Hooks& hooks) {
+        const ChunkBlocks& blocks = stage_->chunks[action.chunk];
+        const BufferId arrived = received_[action.chunk][action.micro_batch].gradient;
+        if (arrived != no_buffer) flight.walk->receive_gradient(arrived);
+        bool uses_root = false;
+        for (std::uint32_t b = blocks.last + 1; b-- > blocks.first;) {
+            for (const UnitIndex u : units_of(b)) unshard_for_backward(u);
+            if (b > blocks.first)
+                for (const UnitIndex u : units_of(b - 1)) prefetch(u);
+            flight.walk->backward(b, hooks, {}, false);
+            const UnitIndex own = units_.unit_of_block[b];
+            uses_root = uses_root || unit(own).is_root;
+            if (!unit(own).is_root) post_backward(own);
+        }
+        if (uses_root) post_backward(0);
+        if (!stage_->parts[action.chunk].embedding) builder_.free(flight.walk->input_gradient());
     }
 
     ActivationWalk::Hooks walk_hooks() {
@@ -365,10 +501,39 @@ private:
         second_contributions_.clear();
     }
 
+    void allocate_sums(UnitIndex u) {
+        UnitState& state = state_[u];
+        for (std::size_t i = 0; i < unit(u).parameters.size(); ++i) {
+            const Parameter& parameter = model_.parameters[unit(u).parameters[i]];
+            state.summed.push_back(
+                parameter.trainable
+                    ? builder_.allocate(buffer(BufferRole::gradients, Category::gradients,
+                                               training_.reduce_dtype, u, parameter.numel, i + 1))
+                    : no_buffer);
+        }
+    }
+
+    /// A micro-batch that isn't reduced leaves its gradients in the dtype of the reduction.
+    void sum_gradients(UnitIndex u) {
+        UnitState& state = state_[u];
+        if (state.summed.empty()) allocate_sums(u);
+        for (std::size_t i = 0; i < state.gradients.size(); ++i) {
+            if (state.gradients[i] == no_buffer) continue;
+            builder_.on_stream(Stream::compute,
+                               Accumulate{.from = {state.gradients[i]}, .to = {state.summed[i]}, .unit = u});
+            builder_.free(state.gradients[i]);
+            state.gradients[i] = no_buffer;
+        }
+        if (synchronises_) state.gradients = pipelined() ? std::exchange(state.summed, {}) : state.summed;
+    }
+
     void post_backward(UnitIndex u) {
         UnitState& state = state_[u];
         if (empty(u)) return;
-        reshard(u, false);
+        // A pipeline leaves parameters gathered until the stage's last backward.
+        if (synchronises_ || !pipelined()) reshard(u, false);
+        if (sums_unsharded()) sum_gradients(u);
+        if (!synchronises_) return;
         if (std::all_of(state.gradients.begin(), state.gradients.end(),
                         [](BufferId id) { return id == no_buffer; }))
             return;
@@ -379,7 +544,7 @@ private:
         for (const BufferId gradient : state.gradients) {
             if (gradient == no_buffer) continue;
             builder_.on_stream(Stream::compute, Accumulate{.from = {gradient}, .to = {input}, .unit = u});
-            builder_.free(gradient);
+            if (!sums_unsharded() || pipelined()) builder_.free(gradient);  // other sums are resident
         }
         state.gradients.clear();
         reduce_scatter(u, input);
@@ -453,6 +618,8 @@ private:
         }
     }
 
+    const TorchStage* stage_;
+    std::uint64_t stage_number_;
     const ModelSpec& model_;
     const TrainingConfig& training_;
     const ClusterSpec& cluster_;
@@ -472,6 +639,9 @@ private:
     std::vector<OperationId> reduced_;
     OperationId step_position_ = 0;
     bool gathers_fp8_ = false;
+    bool synchronises_ = true;                     ///< this backward reduces gradients
+    std::vector<std::vector<Received>> received_;  ///< by chunk and micro-batch
+    std::vector<BufferId> stage_outputs_;
 };
 
 ShardLayout layout_of(const ModelSpec& model, const TorchUnits& units, std::uint64_t ranks) {
@@ -511,19 +681,54 @@ std::vector<std::vector<std::uint64_t>> ranks_by_ownership(const ModelSpec& mode
     return result;
 }
 
-/// World ranks of members of every shard group; consecutive ranks form a group.
+/// World ranks of members of every shard group: tensor-parallel ranks are neighbours, groups follow.
 std::vector<RankRange> world_ranks(const std::vector<std::uint64_t>& members, std::uint64_t group,
-                                   std::uint64_t world) {
+                                   std::uint64_t tensor_parallel, std::uint64_t world) {
     if (members.size() == group) return {{0, world - 1}};
     std::vector<RankRange> ranges;
-    for (std::uint64_t start = 0; start < world; start += group)
+    for (std::uint64_t start = 0; start < world; start += group * tensor_parallel)
         for (const std::uint64_t member : members) {
-            if (!ranges.empty() && ranges.back().last + 1 == start + member)
-                ++ranges.back().last;
+            const std::uint64_t first = start + member * tensor_parallel, last = first + tensor_parallel - 1;
+            if (!ranges.empty() && ranges.back().last + 1 == first)
+                ranges.back().last = last;
             else
-                ranges.push_back({start + member, start + member});
+                ranges.push_back({first, last});
         }
     return ranges;
+}
+
+}  // namespace
+
+namespace {
+
+EngineOutput empty_output(const Scenario& scenario) {
+    EngineOutput output{.rule_set = "fsdp2 (PyTorch 2.6)", .layout = {}, .allocator = AllocatorKind::caching};
+    const TrainingConfig& training = scenario.training;
+    const bool replicated =
+        training.shard_group > 1 && training.shard_group < training.data_parallel * training.context_parallel;
+    // One group each for sharding, its replicas, tensor, context and pipeline parallelism.
+    output.communicators = 1 + (replicated ? 1U : 0U) + (training.tensor_parallel > 1 ? 1U : 0U) +
+                           (training.context_parallel > 1 ? 1U : 0U) +
+                           (training.pipeline_parallel > 1 ? 1U : 0U);
+    return output;
+}
+
+/// Stages hold consecutive ranks; the first of equal shards stands for its stage.
+EngineOutput pipelined_fsdp2(const Scenario& whole, const Scenario& rank) {
+    EngineOutput output = empty_output(rank);
+    const std::uint64_t stages = whole.training.pipeline_parallel, width = whole.world_size() / stages;
+    for (std::uint64_t s = 0; s < stages; ++s) {
+        TorchStage stage = torch_stage(rank, s);
+        const ModelSpec& model = stage.scenario.model;
+        const TorchUnits units = torch_units(model, rank.training.fsdp.wrap.value_or("layer"));
+        ShardLayout layout = layout_of(model, units, rank.training.shard_group);
+        output.programs.push_back(Fsdp2Program(stage.scenario, units, 0, &stage, s).build());
+        output.program_ranks.push_back({{s * width, (s + 1) * width - 1}});
+        if (s == 0) output.layout = layout;
+        output.rank_models.push_back(
+            {std::move(stage.scenario.model), std::move(layout), rank.training.sequence_length});
+    }
+    return output;
 }
 
 }  // namespace
@@ -531,16 +736,15 @@ std::vector<RankRange> world_ranks(const std::vector<std::uint64_t>& members, st
 EngineOutput fsdp2_engine(const Scenario& whole) {
     check_torch(whole);
     const Scenario scenario = rank_scenario(whole);
+    if (whole.training.pipeline_parallel > 1) return pipelined_fsdp2(whole, scenario);
     const std::uint64_t ranks = scenario.training.shard_group;
     const TorchUnits units = torch_units(scenario.model, scenario.training.fsdp.wrap.value_or("layer"));
-    EngineOutput output{.rule_set = "fsdp2 (PyTorch 2.6)",
-                        .layout = layout_of(scenario.model, units, ranks),
-                        .allocator = AllocatorKind::caching};
-    const std::uint64_t sharing = scenario.training.data_parallel * scenario.training.context_parallel;
-    output.communicators = 1 + (ranks > 1 && ranks < sharing ? 1 : 0);
+    EngineOutput output = empty_output(scenario);
+    output.layout = layout_of(scenario.model, units, ranks);
     for (const auto& members : ranks_by_ownership(scenario.model, ranks)) {
         output.programs.push_back(Fsdp2Program(scenario, units, members.front()).build());
-        output.program_ranks.push_back(world_ranks(members, ranks, scenario.world_size()));
+        output.program_ranks.push_back(
+            world_ranks(members, ranks, scenario.training.tensor_parallel, scenario.world_size()));
     }
     add_rank_models(output, whole, scenario);
     return output;

@@ -29,7 +29,8 @@ void check_torch(const Scenario& scenario) {
     const TrainingConfig& training = scenario.training;
     if (training.engine != EngineKind::fsdp2)
         check_degree(scenario, "tensor_parallel", training.tensor_parallel);
-    check_degree(scenario, "pipeline_parallel", training.pipeline_parallel);
+    if (training.engine != EngineKind::fsdp2)
+        check_degree(scenario, "pipeline_parallel", training.pipeline_parallel);
     check_degree(scenario, "expert_parallel", training.expert_parallel);
     check_degree(scenario, "secondary_shard_group", training.secondary_shard_group);
     check_target(scenario, "offload_optimizer", training.offload_optimizer);

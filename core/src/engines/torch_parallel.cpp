@@ -189,6 +189,40 @@ Scenario rank_scenario(const Scenario& scenario) {
     return rank;
 }
 
+TorchStage torch_stage(const Scenario& rank, std::uint64_t stage) {
+    TorchStage result{.scenario = rank, .parts = {}, .chunks = {}};
+    const ModelSpec& whole = rank.model;
+    std::vector<std::uint32_t> layers;
+    for (std::uint32_t b = 0; b < whole.blocks.size(); ++b)
+        if (whole.block_kinds[whole.blocks[b].kind].is_layer) layers.push_back(b);
+    if (layers.empty())
+        throw Error(ErrorCode::not_supported,
+                    fmt::format("{} has no transformer layers to divide into pipeline stages", whole.name),
+                    "set pipeline_parallel to 1", {"", "/training/pipeline_parallel"});
+    result.parts = stage_chunks(rank.training, layers.size(), stage);
+    ModelSpec& model = result.scenario.model;
+    model.blocks.clear();
+    for (const StageChunk& part : result.parts) {
+        const auto first = static_cast<std::uint32_t>(model.blocks.size());
+        if (part.embedding)
+            model.blocks.insert(model.blocks.end(), whole.blocks.begin(),
+                                whole.blocks.begin() + layers.front());
+        for (std::uint64_t l = part.first_layer; l < part.first_layer + part.layers; ++l)
+            model.blocks.push_back(whole.blocks[layers[l]]);
+        if (part.head)
+            model.blocks.insert(model.blocks.end(), whole.blocks.begin() + layers.back() + 1,
+                                whole.blocks.end());
+        result.chunks.push_back({first, static_cast<std::uint32_t>(model.blocks.size()) - 1});
+    }
+    // A tied weight whose owner is on another stage is a weight of its own here.
+    std::vector<bool> here(model.parameters.size(), false);
+    for (const Block& block : model.blocks)
+        for (const std::uint32_t p : block.parameters) here[p] = true;
+    for (Parameter& parameter : model.parameters)
+        if (parameter.shared_with && !here[*parameter.shared_with]) parameter.shared_with.reset();
+    return result;
+}
+
 void add_rank_models(EngineOutput& output, const Scenario& whole, const Scenario& rank) {
     const TrainingConfig& training = whole.training;
     if (training.tensor_parallel == 1 && training.context_parallel == 1) return;

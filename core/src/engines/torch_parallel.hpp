@@ -1,4 +1,5 @@
 #pragma once
+#include "engines/megatron_model.hpp"
 #include "zeroplan/plan.hpp"
 #include "zeroplan/scenario.hpp"
 
@@ -15,6 +16,15 @@ namespace zeroplan {
 /// torch/distributed/tensor/parallel/style.py Throws Error{not_supported} for a model it can't split,
 /// Error{invalid_input} where sizes don't divide.
 Scenario rank_scenario(const Scenario& scenario);
+/// One pipeline stage's part of a rank's scenario: the blocks of its chunks, one chunk after another.
+struct TorchStage {
+    Scenario scenario;
+    std::vector<StageChunk> parts;    ///< which layers, embedding, head
+    std::vector<ChunkBlocks> chunks;  ///< blocks of scenario.model
+};
+/// Throws as stage_chunks() does, and Error{not_supported} for models without transformer layers.
+TorchStage torch_stage(const Scenario& rank, std::uint64_t stage);
+
 /// Says in `output` what its programs refer to, where that isn't the whole scenario.
 void add_rank_models(EngineOutput& output, const Scenario& whole, const Scenario& rank);
 

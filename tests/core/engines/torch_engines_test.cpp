@@ -96,6 +96,31 @@ const Mode modes[] = {
          t.recompute = Recompute::full;
      }},
     {"fsdp2_context_parallel", EngineKind::fsdp2, 3, [](TrainingConfig& t) { t.context_parallel = 2; }},
+    {"fsdp2_pipeline", EngineKind::fsdp2, 2,
+     [](TrainingConfig& t) {
+         t.pipeline_parallel = 3;
+         t.gradient_accumulation_steps = 4;
+     }},
+    {"fsdp2_pipeline_gathering_again", EngineKind::fsdp2, 3,
+     [](TrainingConfig& t) {
+         t.pipeline_parallel = 3;
+         t.pipeline_schedule = PipelineSchedule::gpipe;
+         t.gradient_accumulation_steps = 2;
+         t.recompute = Recompute::full;
+     }},
+    {"fsdp2_interleaved", EngineKind::fsdp2, 2,
+     [](TrainingConfig& t) {
+         t.pipeline_parallel = 2;
+         t.virtual_pipeline = 2;
+         t.pipeline_schedule = PipelineSchedule::interleaved;
+         t.pipeline_layout = {1, 1, 1, 0};
+         t.gradient_accumulation_steps = 4;
+     }},
+    {"fsdp2_reducing_last", EngineKind::fsdp2, 3,
+     [](TrainingConfig& t) {
+         t.fsdp.gradient_sync = GradientSync::last;
+         t.gradient_accumulation_steps = 3;
+     }},
     {"fsdp2_full", EngineKind::fsdp2, 3, [](TrainingConfig& t) { t.recompute = Recompute::full; }},
     {"fsdp2_foreach", EngineKind::fsdp2, 3,
      [](TrainingConfig& t) { t.optimizer_implementation = OptimizerImplementation::foreach; }},
@@ -174,6 +199,21 @@ TEST(Fsdp2, DividesActivationsByContextParallelism) {
         return make_plan(scenario).rank_groups.front().steady.at_peak;
     };
     EXPECT_EQ(activations(4, 4096), activations(1, 1024));
+}
+
+TEST(Fsdp2, SplitsEveryParameterOverPipelineStagesOnce) {
+    Scenario scenario =
+        torch_scenario(EngineKind::fsdp2, build_llama(llama_2_7b_config(), torch_lowering()), 8, 2);
+    scenario.training.pipeline_parallel = 4;
+    scenario.training.data_parallel = scenario.training.shard_group = 2;
+    scenario.training.gradient_accumulation_steps = 8;
+    const EngineOutput output = run_engine(scenario);
+    ASSERT_EQ(output.programs.size(), 4U);
+    std::uint64_t sum = 0;
+    for (const StepProgram& program : output.programs)
+        sum += resident_elements(program, BufferRole::variance);
+    EXPECT_EQ(2 * sum, llama_2_7b_parameters);
+    EXPECT_EQ(output.program_ranks[1], (std::vector<RankRange>{{2, 3}}));
 }
 
 TEST(Fsdp1, AlignsParametersAndPadsTheEnd) {

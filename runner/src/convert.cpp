@@ -47,7 +47,7 @@ void narrow(const float* from, void* to, DType dtype, std::size_t n) {
     switch (dtype) {
         case DType::fp32:
         case DType::tf32:
-            std::memmove(to, from, n * sizeof(float));
+            if (n != 0) std::memmove(to, from, n * sizeof(float));
             return;
         case DType::bf16:
             for (std::size_t i = 0; i < n; ++i) static_cast<std::uint16_t*>(to)[i] = bf16_from_float(from[i]);

@@ -423,6 +423,7 @@ EngineOutput ddp_engine(const Scenario& whole) {
     EngineOutput output{.rule_set = std::string(to_string(scenario.training.engine)) + " (PyTorch 2.6)",
                         .layout = layout_of(scenario.model, units),
                         .allocator = AllocatorKind::caching};
+    output.constants.push_back(cublas_workspace_constant(whole.cluster));
     const std::uint64_t ranks = scenario.world_size();
     const std::vector<std::uint64_t> nobody;
     if (scenario.training.engine != EngineKind::ddp_zero_optimizer) {

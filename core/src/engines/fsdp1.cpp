@@ -492,6 +492,7 @@ EngineOutput fsdp1_engine(const Scenario& whole) {
     EngineOutput output{.rule_set = "fsdp1 (PyTorch 2.6)",
                         .layout = {.shard_group = ranks, .units = {}},
                         .allocator = AllocatorKind::caching};
+    output.constants.push_back(cublas_workspace_constant(whole.cluster));
     std::vector<FlatParameter> flats;
     for (std::uint32_t u = 0; u < units.units.size(); ++u) {
         UnitLayout entry{.name = units.units[u].name, .block = 0, .parameters = {}, .also_gathers = {}};

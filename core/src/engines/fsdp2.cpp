@@ -5,6 +5,7 @@
 
 #include "engines/activation_walk.hpp"
 #include "engines/engine.hpp"
+#include "engines/fsdp2_layout.hpp"
 #include "engines/parameter_storage.hpp"
 #include "engines/pipeline_schedule.hpp"
 #include "engines/torch_checks.hpp"
@@ -18,23 +19,6 @@ namespace {
 
 // Source of the rules: torch/distributed/fsdp/_fully_shard (PyTorch 2.6): _fsdp_param.py,
 // _fsdp_collectives.py, _fsdp_param_group.py, _fsdp_state.py.
-
-/// Rows of a parameter on one rank: Shard(0), the first dimension in chunks of ⌈d0/N⌉.
-struct RowShard {
-    std::uint64_t padded = 0;  ///< elements every rank stores
-    std::uint64_t owned = 0;   ///< elements of this rank without padding
-    std::vector<std::uint64_t> shape;
-};
-
-RowShard row_shard(const Parameter& parameter, std::uint64_t ranks, std::uint64_t rank) {
-    const std::uint64_t rows = parameter.shape.empty() ? 1 : parameter.shape.front();
-    const std::uint64_t width = rows == 0 ? 0 : parameter.numel / rows;
-    const std::uint64_t chunk = (rows + ranks - 1) / ranks;
-    const std::uint64_t begin = std::min(rows, rank * chunk), end = std::min(rows, begin + chunk);
-    RowShard shard{chunk * width, (end - begin) * width, parameter.shape};
-    if (!shard.shape.empty()) shard.shape.front() = end - begin;
-    return shard;
-}
 
 /// One unit's buffers.
 struct UnitState {
@@ -644,65 +628,13 @@ private:
     std::vector<BufferId> stage_outputs_;
 };
 
-ShardLayout layout_of(const ModelSpec& model, const TorchUnits& units, std::uint64_t ranks) {
-    ShardLayout layout{.shard_group = ranks, .units = {}};
-    for (const TorchUnit& unit : units.units) {
-        UnitLayout entry{.name = unit.name, .block = 0, .parameters = {}, .also_gathers = {}};
-        for (const std::uint32_t p : unit.parameters) {
-            entry.parameters.push_back({p, entry.padded_numel});
-            entry.numel += model.parameters[p].numel;
-            entry.padded_numel += row_shard(model.parameters[p], ranks, 0).padded * ranks;
-        }
-        layout.units.push_back(std::move(entry));
-    }
-    return layout;
-}
-
-/// Ranks of the shard group by what they own, in order of first appearance.
-std::vector<std::vector<std::uint64_t>> ranks_by_ownership(const ModelSpec& model, std::uint64_t ranks) {
-    std::map<std::vector<std::uint64_t>, std::vector<std::uint64_t>> groups;
-    bool even = true;
-    for (const Parameter& parameter : model.parameters)
-        even = even && (parameter.shape.empty() || parameter.shape.front() % ranks == 0);
-    if (even) {
-        std::vector<std::uint64_t> all(ranks);
-        for (std::uint64_t r = 0; r < ranks; ++r) all[r] = r;
-        return {all};
-    }
-    for (std::uint64_t r = 0; r < ranks; ++r) {
-        std::vector<std::uint64_t> owned;
-        for (const Parameter& parameter : model.parameters)
-            if (!parameter.shared_with) owned.push_back(row_shard(parameter, ranks, r).owned);
-        groups[std::move(owned)].push_back(r);
-    }
-    std::vector<std::vector<std::uint64_t>> result;
-    for (auto& [owned, members] : groups) result.push_back(std::move(members));
-    std::sort(result.begin(), result.end());
-    return result;
-}
-
-/// World ranks of members of every shard group: tensor-parallel ranks are neighbours, groups follow.
-std::vector<RankRange> world_ranks(const std::vector<std::uint64_t>& members, std::uint64_t group,
-                                   std::uint64_t tensor_parallel, std::uint64_t world) {
-    if (members.size() == group) return {{0, world - 1}};
-    std::vector<RankRange> ranges;
-    for (std::uint64_t start = 0; start < world; start += group * tensor_parallel)
-        for (const std::uint64_t member : members) {
-            const std::uint64_t first = start + member * tensor_parallel, last = first + tensor_parallel - 1;
-            if (!ranges.empty() && ranges.back().last + 1 == first)
-                ranges.back().last = last;
-            else
-                ranges.push_back({first, last});
-        }
-    return ranges;
-}
-
 }  // namespace
 
 namespace {
 
 EngineOutput empty_output(const Scenario& scenario) {
     EngineOutput output{.rule_set = "fsdp2 (PyTorch 2.6)", .layout = {}, .allocator = AllocatorKind::caching};
+    output.constants.push_back(cublas_workspace_constant(scenario.cluster));
     const TrainingConfig& training = scenario.training;
     const bool replicated =
         training.shard_group > 1 && training.shard_group < training.data_parallel * training.context_parallel;
@@ -721,7 +653,7 @@ EngineOutput pipelined_fsdp2(const Scenario& whole, const Scenario& rank) {
         TorchStage stage = torch_stage(rank, s);
         const ModelSpec& model = stage.scenario.model;
         const TorchUnits units = torch_units(model, rank.training.fsdp.wrap.value_or("layer"));
-        ShardLayout layout = layout_of(model, units, rank.training.shard_group);
+        ShardLayout layout = fsdp2_layout(model, units, rank.training.shard_group);
         output.programs.push_back(Fsdp2Program(stage.scenario, units, 0, &stage, s).build());
         output.program_ranks.push_back({{s * width, (s + 1) * width - 1}});
         if (s == 0) output.layout = layout;
@@ -740,11 +672,11 @@ EngineOutput fsdp2_engine(const Scenario& whole) {
     const std::uint64_t ranks = scenario.training.shard_group;
     const TorchUnits units = torch_units(scenario.model, scenario.training.fsdp.wrap.value_or("layer"));
     EngineOutput output = empty_output(scenario);
-    output.layout = layout_of(scenario.model, units, ranks);
-    for (const auto& members : ranks_by_ownership(scenario.model, ranks)) {
+    output.layout = fsdp2_layout(scenario.model, units, ranks);
+    for (const auto& members : fsdp2_ranks_by_ownership(scenario.model, ranks)) {
         output.programs.push_back(Fsdp2Program(scenario, units, members.front()).build());
         output.program_ranks.push_back(
-            world_ranks(members, ranks, scenario.training.tensor_parallel, scenario.world_size()));
+            fsdp2_world_ranks(members, ranks, scenario.training.tensor_parallel, scenario.world_size()));
     }
     add_rank_models(output, whole, scenario);
     return output;

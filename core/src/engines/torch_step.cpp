@@ -5,12 +5,12 @@
 namespace zeroplan {
 
 void TorchOptimizer::add(OwnedParameter parameter) {
-    const bool on_host = training_.offload_optimizer != OffloadTarget::none;
+    const double on_host =
+        training_.offload_optimizer == OffloadTarget::none ? 0 : training_.offload_fraction;
     for (const OptimizerTensor& tensor : optimizer_tensors(training_, parameter.elements, parameter.shape)) {
-        if (on_host) {
-            host_bytes_ += tensor.elements * bytes_per_element(tensor.dtype);
-            continue;
-        }
+        const auto away = static_cast<std::uint64_t>(static_cast<double>(tensor.elements) * on_host);
+        host_bytes_ += away * bytes_per_element(tensor.dtype);
+        if (away == tensor.elements) continue;
         const bool first = parameter.states.size() < 2;
         parameter.states.push_back(
             builder_.declare({.role = first ? BufferRole::momentum : BufferRole::variance,
@@ -18,7 +18,7 @@ void TorchOptimizer::add(OwnedParameter parameter) {
                               .dtype = tensor.dtype,
                               .owner = parameter.unit,
                               .tensor = parameter.position,
-                              .elements = tensor.elements}));
+                              .elements = tensor.elements - away}));
     }
     parameters_.push_back(std::move(parameter));
 }
@@ -79,6 +79,15 @@ std::vector<Section> first_step_of(const std::vector<Section>& step, const std::
 
 std::uint64_t cublas_workspace_bytes(std::uint32_t compute_capability) {
     return compute_capability >= 90 ? 32ULL << 20 : (8ULL << 20) + (128ULL << 10);
+}
+
+Constant cublas_workspace_constant(const ClusterSpec& cluster) {
+    return {"cublas_workspace_bytes",
+            static_cast<double>(cublas_workspace_bytes(cluster.gpu.compute_capability)), "B",
+            "PyTorch 2.6, CublasHandlePool.cpp; one for forward's and one for backward's thread, from the "
+            "caching "
+            "allocator; CUBLAS_WORKSPACE_CONFIG changes it",
+            "exact rule"};
 }
 
 }  // namespace zeroplan

@@ -5,6 +5,7 @@
 #include "engines/program_builder.hpp"
 #include "engines/torch_optimizer.hpp"
 #include "zeroplan/model_spec.hpp"
+#include "zeroplan/plan.hpp"
 #include "zeroplan/training_config.hpp"
 
 namespace zeroplan {
@@ -27,7 +28,7 @@ public:
     TorchOptimizer(const TrainingConfig& training, ProgramBuilder& builder)
         : training_(training), builder_(builder) {}
 
-    /// Adds a trained parameter and declares its states. States that are offloaded get no buffers.
+    /// Adds a trained parameter and declares its states, without the share that is offloaded.
     void add(OwnedParameter parameter);
     std::vector<OwnedParameter>& parameters() { return parameters_; }
 
@@ -57,5 +58,6 @@ std::vector<Section> first_step_of(const std::vector<Section>& step, const std::
 /// of its own: two of 32 MiB from compute capability 9.0 on, of 8 MiB + 128 KiB before
 /// (aten/src/ATen/cuda/CublasHandlePool.cpp, getChosenWorkspaceSize).
 std::uint64_t cublas_workspace_bytes(std::uint32_t compute_capability);
+Constant cublas_workspace_constant(const ClusterSpec& cluster);
 
 }  // namespace zeroplan

@@ -131,8 +131,9 @@ Description describe_moment(const Plan& plan, std::uint32_t rank_group, const St
     said.heading = QObject::tr("between two steps");
     if (!at.before_step) {
         const Section& section = program.step.at(at.section);
-        said.heading =
-            text(describe(section.operations.at(at.operation), program, plan.scenario.model, plan.layout));
+        const std::uint32_t index = plan.rank_groups.at(rank_group).program;
+        said.heading = text(describe(section.operations.at(at.operation), program, model_of(plan, index),
+                                     layout_of(plan, index)));
         said.rows.push_back({QObject::tr("operation"),
                              QObject::tr("%1 of %2, %3")
                                  .arg(text(format_count(at.operation + 1U)),

@@ -46,6 +46,14 @@ const StepProgram& StreamLanes::program() const {
     return plan_->programs.at(plan_->rank_groups.at(rank_group_).program);
 }
 
+const ModelSpec& StreamLanes::model() const {
+    return model_of(*plan_, plan_->rank_groups.at(rank_group_).program);
+}
+
+const ShardLayout& StreamLanes::layout() const {
+    return layout_of(*plan_, plan_->rank_groups.at(rank_group_).program);
+}
+
 std::size_t StreamLanes::operation_count() const {
     std::size_t count = 0;
     for (const Lane& lane : lanes_) count += lane.operations.size();
@@ -75,27 +83,26 @@ const TimedOperation* StreamLanes::longest_within(Stream stream, double begin, d
 std::vector<QString> StreamLanes::group_labels(Stream stream, const LaneGroup& group) const {
     const Operation& first = operation(lane(stream).operations[group.first]);
     if (const auto* compute = std::get_if<Compute>(&first.body)) {
-        const QString block = text(plan_->scenario.model.blocks.at(compute->block).name);
+        const QString block = text(model().blocks.at(compute->block).name);
         return {text(to_string(compute->phase)) + ' ' + block, block, after_last_dot(block)};
     }
-    const QString whole = text(describe(first, program(), plan_->scenario.model, plan_->layout));
+    const QString whole = text(describe(first, program(), model(), layout()));
     return {whole, whole.section(' ', -1), after_last_dot(whole)};
 }
 
 QString StreamLanes::operation_label(const TimedOperation& timed) const {
     const Operation& op = operation(timed);
     if (const auto* compute = std::get_if<Compute>(&op.body)) {
-        const auto& model = plan_->scenario.model;
-        return text(
-            model.block_kinds.at(model.blocks.at(compute->block).kind).operators.at(compute->op).name);
+        const BlockKind& kind = model().block_kinds.at(model().blocks.at(compute->block).kind);
+        return text(kind.operators.at(compute->op).name);
     }
-    return text(describe(op, program(), plan_->scenario.model, plan_->layout));
+    return text(describe(op, program(), model(), layout()));
 }
 
 Description StreamLanes::describe_operation(const TimedOperation& timed) const {
     const Operation& op = operation(timed);
     const Section& section = program().step.at(timed.section);
-    Description said{text(describe(op, program(), plan_->scenario.model, plan_->layout)), {}, {}};
+    Description said{text(describe(op, program(), model(), layout())), {}, {}};
     said.rows.push_back({QObject::tr("stream"), text(to_string(timed.stream)), {}});
     said.rows.push_back({QObject::tr("starts"), text(format_seconds(timed.start_s)), {}});
     said.rows.push_back({QObject::tr("ends"), text(format_seconds(timed.end_s)), {}});

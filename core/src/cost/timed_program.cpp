@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cost/check_time.hpp"
 #include "cost/step_costs.hpp"
 
 namespace zeroplan {
@@ -146,6 +147,7 @@ private:
 }  // namespace
 
 TimedProgram time_program(const Plan& plan, std::uint32_t program) {
+    check_time_is_modelled(plan.scenario.training);
     const StepProgram& steps = plan.programs[program];
     StepCosts costs(plan, program);
     TimedProgram result;

@@ -48,6 +48,8 @@ public:
 
 private:
     const StepProgram& program() const;
+    const ModelSpec& model() const;
+    const ShardLayout& layout() const;
 
     std::shared_ptr<const Plan> plan_;
     std::uint32_t rank_group_ = 0;

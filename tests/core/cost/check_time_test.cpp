@@ -1,0 +1,29 @@
+#include "cost/check_time.hpp"
+
+#include <gtest/gtest.h>
+
+#include "zeroplan/error.hpp"
+
+namespace zeroplan {
+namespace {
+
+TEST(CheckTime, AcceptsDataParallelismAlone) {
+    EXPECT_NO_THROW(check_time_is_modelled({.data_parallel = 64, .shard_group = 64}));
+}
+
+TEST(CheckTime, NamesTheDegreeThatIsNotTimed) {
+    try {
+        check_time_is_modelled({.pipeline_parallel = 4});
+        FAIL() << "accepted pipeline parallelism";
+    } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::not_supported);
+        EXPECT_EQ(error.place().pointer, "/training/pipeline_parallel");
+        EXPECT_NE(error.message().find("pipeline_parallel = 4"), std::string::npos);
+    }
+    EXPECT_THROW(check_time_is_modelled({.tensor_parallel = 2}), Error);
+    EXPECT_THROW(check_time_is_modelled({.context_parallel = 2}), Error);
+    EXPECT_THROW(check_time_is_modelled({.expert_parallel = 2}), Error);
+}
+
+}  // namespace
+}  // namespace zeroplan

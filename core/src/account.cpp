@@ -61,9 +61,7 @@ RankGroup account(const StepProgram& program, std::uint32_t index, std::vector<R
     group.peak_active = group.steady.allocated;
     group.peak_reserved = stages.reserved[steady];
     group.peak_device = group.peak_reserved + runtime.expected;
-    const auto ready = live_after(one(program.init), live_after(one(program.load), {}));
-    const auto resident = live_after(program.first_step, ready);
-    group.resident = memory_peak(program, {}, resident).allocated;
+    group.resident = memory_peak(program, {}, resident_buffers(program)).allocated;
     group.runtime = runtime.expected;
     return group;
 }

@@ -123,4 +123,10 @@ std::vector<BufferId> live_after(std::span<const Section> sections, std::span<co
     return live;
 }
 
+std::vector<BufferId> resident_buffers(const StepProgram& program) {
+    const auto loaded = live_after({&program.load, 1}, {});
+    const auto ready = live_after({&program.init, 1}, loaded);
+    return live_after(program.first_step, ready);
+}
+
 }  // namespace zeroplan

@@ -141,7 +141,7 @@ void PlotView::draw_capacity(QPainter& painter, Bytes capacity, double top) cons
         painter.setPen(QPen(overflow_colour(dark()), 2, Qt::DashLine));
         painter.drawLine(QPointF(plot_rect_.left(), y), QPointF(plot_rect_.right(), y));
     }
-    const QString label = (beyond ? tr("↑ capacity %1") : tr("capacity %1")).arg(both_units(capacity));
+    const QString label = (beyond ? "↑ " : "") + capacity_label(capacity);
     const double width = fontMetrics().horizontalAdvance(label) + 8, height = fontMetrics().height();
     const QRectF box(plot_rect_.right() - width, std::max(plot_rect_.top() - 4, y - height - 3), width,
                      height);
@@ -150,6 +150,14 @@ void PlotView::draw_capacity(QPainter& painter, Bytes capacity, double top) cons
     painter.fillRect(box, ground);
     painter.setPen(palette().color(QPalette::Text));
     painter.drawText(box, Qt::AlignCenter, label);
+}
+
+// As much as the plot is wide.
+QString PlotView::capacity_label(Bytes capacity) const {
+    const QString small = text(format_gib(capacity));
+    for (const QString& label : {tr("capacity %1").arg(both_units(capacity)), tr("capacity %1").arg(small)})
+        if (fontMetrics().horizontalAdvance(label) + 24 < plot_rect_.width()) return label;
+    return small;
 }
 
 void PlotView::draw_omitted(QPainter& painter, double from, double to, const QString& label) const {

@@ -42,10 +42,10 @@ ResultsView::ResultsView(QWidget* parent)
       bar_(new SimulationBar),
       lanes_(new StreamLanesView) {
     baseline_ranks_->hide();
-    auto* top = splitter(Qt::Horizontal, {baseline_ranks_, ranks_, table_});
-    for (int i = 0; i < 2; ++i) top->setStretchFactor(i, 3);
-    top->setStretchFactor(2, 1);
-    top->setSizes({300, 460, 100});
+    top_ = splitter(Qt::Horizontal, {baseline_ranks_, ranks_, table_});
+    for (int i = 0; i < 2; ++i) top_->setStretchFactor(i, 3);
+    top_->setStretchFactor(2, 1);
+    top_->setSizes({300, 460, 100});
 
     auto* streams = new QWidget;
     auto* streams_column = new QVBoxLayout(streams);
@@ -54,7 +54,7 @@ ResultsView::ResultsView(QWidget* parent)
     streams_column->addWidget(bar_);
     streams_column->addWidget(lanes_, 1);
 
-    auto* views = splitter(Qt::Vertical, {top, timeline_, streams});
+    auto* views = splitter(Qt::Vertical, {top_, timeline_, streams});
     views->setStretchFactor(0, 5);
     views->setStretchFactor(1, 4);
     views->setStretchFactor(2, 3);
@@ -186,9 +186,11 @@ void ResultsView::pin_baseline() {
     baseline_ = planned_;
     baseline_ranks_->set_plan(baseline_->plan);
     baseline_ranks_->set_heading(tr("Baseline"), plan_title(*baseline_->plan));
-    baseline_ranks_->show();
     show_ranks();
     show_table();
+    baseline_ranks_->show();
+    const int half = std::max(1, (top_->width() - table_->minimumWidth()) / 2);
+    top_->setSizes({half, half, table_->minimumWidth()});
 }
 
 void ResultsView::clear_baseline() {

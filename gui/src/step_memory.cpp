@@ -14,11 +14,6 @@ const StepProgram& program_of(const Plan& plan, std::uint32_t rank_group) {
     return plan.programs.at(plan.rank_groups.at(rank_group).program);
 }
 
-std::vector<BufferId> resident_buffers(const StepProgram& program) {
-    const auto loaded = live_after(std::span(&program.load, 1), {});
-    return live_after(std::span(&program.init, 1), loaded);
-}
-
 StepMoment moment(double at, std::uint32_t section, OperationId operation, const CategoryBytes& live) {
     return {at, section, operation, false, live, static_cast<double>(live.total().count())};
 }

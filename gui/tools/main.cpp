@@ -99,7 +99,9 @@ bool has_display() {
 
 // Qt ends the process when it can't connect to the display; say what to do about it first.
 void on_qt_message(QtMsgType type, const QMessageLogContext&, const QString& message) {
-    if (type == QtFatalMsg) no_display(" (" + message.section('\n', 0, 0) + ")");
+    if (type == QtFatalMsg)  // with its own words where they are about something else
+        no_display(message.contains("platform plugin") ? QString(": it does not answer")
+                                                       : " (" + message + ")");
     if (type == QtCriticalMsg || qEnvironmentVariableIsSet("QT_DEBUG_PLUGINS"))
         std::fprintf(stderr, "%s\n", qPrintable(message));
 }

@@ -53,6 +53,15 @@ TEST(MemoryTimeline, HasASampleForEveryChange) {
     EXPECT_EQ(samples[3].live.total(), Bytes{0});
 }
 
+TEST(ResidentBuffers, CountWhatTheFirstStepLeaves) {
+    StepProgram program;
+    program.buffers.resize(4);
+    program.load.operations = {{Allocate{0}}};
+    program.init.operations = {{Allocate{1}}};
+    program.first_step = {{"first", 1, {{Allocate{2}}, {Allocate{3}}, {Free{2}}}}};
+    EXPECT_EQ(resident_buffers(program), (std::vector<BufferId>{0, 1, 3}));
+}
+
 TEST(LiveAfter, IsBeforePlusAllocatedMinusFreed) {
     const StepProgram program = overlapping();
     const std::vector<BufferId> before{0};

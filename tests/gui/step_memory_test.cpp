@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "gui/sample_plan.hpp"
+#include "zeroplan/gui/fields.hpp"
+#include "zeroplan/gui/planner.hpp"
+#include "zeroplan/gui/request.hpp"
 
 namespace zeroplan::gui {
 namespace {
@@ -19,6 +22,21 @@ TEST(StepMemory, ByOperationListsARepeatedSectionOnce) {
     EXPECT_EQ(memory.moments[0].live.total(), Bytes{1536});
     EXPECT_DOUBLE_EQ(memory.moments[2].at, 3);
     EXPECT_EQ(memory.moments[2].live.total(), Bytes{3584});
+}
+
+TEST(StepMemory, ReachesThePlansPeakUnderEveryEngine) {
+    for (const Preset& engine : engine_presets()) {
+        ScenarioRequest request = with(starting_request(), {"/training/engine", '"' + engine.name + '"', ""});
+        request = edited(without(request, "/training/zero_stage"), nullptr, "/model", "gpt2");
+        const PlanOutcome outcome = plan_now(request);
+        ASSERT_TRUE(outcome.planned) << engine.name << ": " << sentence(*outcome.error).toStdString();
+        const Plan& plan = *outcome.planned->plan;
+        double highest = 0;
+        for (const StepMoment& moment : outcome.planned->fullest.by_operation.moments)
+            highest = std::max(highest, moment.total);
+        const RankGroup& group = plan.rank_groups[plan.memory.worst_group];
+        EXPECT_EQ(Bytes{static_cast<std::uint64_t>(highest)}, group.steady.allocated) << engine.name;
+    }
 }
 
 TEST(StepMemory, MomentAtHoldsUntilTheNext) {

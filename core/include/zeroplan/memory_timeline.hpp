@@ -39,4 +39,7 @@ std::vector<MemorySample> memory_timeline(const StepProgram& program, std::span<
 /// Buffers that a section leaves live, given what was live before it.
 std::vector<BufferId> live_after(std::span<const Section> sections, std::span<const BufferId> before);
 
+/// What is live when a steady step begins: after load, init and the first step.
+std::vector<BufferId> resident_buffers(const StepProgram& program);
+
 }  // namespace zeroplan

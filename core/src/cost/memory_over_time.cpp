@@ -57,8 +57,7 @@ CategoryBytes resident_bytes(const StepProgram& program, const std::vector<Buffe
 std::vector<MemoryPoint> memory_over_time(const Plan& plan, std::uint32_t rank_group,
                                           const StepTimeline& timeline) {
     const StepProgram& program = plan.programs[plan.rank_groups[rank_group].program];
-    const std::vector<Section> start{program.load, program.init};
-    const std::vector<BufferId> resident = live_after(start, {});
+    const std::vector<BufferId> resident = resident_buffers(program);
     const std::vector<MemorySample> samples = memory_timeline(program, program.step, resident);
 
     std::vector<MemoryPoint> points{{0, resident_bytes(program, resident)}};

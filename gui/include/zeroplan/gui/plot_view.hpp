@@ -67,6 +67,7 @@ protected:
 
 private:
     void layout_plot();
+    QString capacity_label(Bytes capacity) const;
     void draw_heading(QPainter& painter) const;
     void draw_placeholder(QPainter& painter) const;
 

@@ -58,6 +58,7 @@ private:
     bool user_selected_ = false;  ///< else the fullest rank is
 
     VerdictPanel* verdict_;
+    QSplitter* top_;
     RankMemoryView *baseline_ranks_, *ranks_;
     IngredientsTable* table_;
     MemoryTimelineView* timeline_;

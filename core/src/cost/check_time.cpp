@@ -9,7 +9,9 @@
 
 namespace zeroplan {
 
-void check_time_is_modelled(const TrainingConfig& training) {
+namespace {
+
+void check_degrees(const TrainingConfig& training) {
     const std::array<std::pair<const char*, std::uint64_t>, 4> degrees{
         {{"tensor_parallel", training.tensor_parallel},
          {"pipeline_parallel", training.pipeline_parallel},
@@ -22,6 +24,30 @@ void check_time_is_modelled(const TrainingConfig& training) {
                 fmt::format("the time of a step with {} = {} is not modelled by this version", key, degree),
                 "zeroplan plan tells its memory; for a time, use data parallelism alone",
                 {"", fmt::format("/training/{}", key)});
+}
+
+/// Copies between host and device and the optimizer's step on the host take time that no operation of the
+/// program stands for: without it an offloaded step would look faster than one that stays on the device.
+void check_offload(const TrainingConfig& training) {
+    const std::array<std::pair<const char*, OffloadTarget>, 4> targets{
+        {{"offload_optimizer", training.offload_optimizer},
+         {"offload_parameters", training.offload_parameters},
+         {"offload_activations", training.offload_activations},
+         {"offload_gradients", training.offload_gradients}}};
+    for (const auto& [key, target] : targets)
+        if (target != OffloadTarget::none)
+            throw Error(ErrorCode::not_supported,
+                        fmt::format("the time of a step with {} = '{}' is not modelled by this version", key,
+                                    to_string(target)),
+                        "zeroplan plan tells its memory; for a time, keep everything on the device",
+                        {"", fmt::format("/training/{}", key)});
+}
+
+}  // namespace
+
+void check_time_is_modelled(const TrainingConfig& training) {
+    check_degrees(training);
+    check_offload(training);
 }
 
 }  // namespace zeroplan

@@ -67,7 +67,7 @@ std::uint64_t group_size(const Plan& plan, GroupKind kind) {
         case GroupKind::shard_group:
             return plan.layout.shard_group;
         case GroupKind::replica_group:
-            return training.data_parallel / plan.layout.shard_group;
+            return training.data_parallel * training.context_parallel / plan.layout.shard_group;
         case GroupKind::world:
             return plan.scenario.world_size();
     }

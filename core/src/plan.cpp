@@ -100,6 +100,27 @@ std::map<std::string, CommunicationVolume> communication(const Plan& plan) {
     return volumes;
 }
 
+/// True if anything of the training is kept in host memory.
+bool uses_host_memory(const TrainingConfig& training) {
+    for (const OffloadTarget target : {training.offload_optimizer, training.offload_parameters,
+                                       training.offload_activations, training.offload_gradients})
+        if (target != OffloadTarget::none) return true;
+    return false;
+}
+
+/// What the scenario states and this version's figures leave out.
+void warn_of_what_is_left_out(Plan& plan) {
+    if (uses_host_memory(plan.scenario.training) && plan.memory.host_per_node == Bytes{})
+        plan.warnings.push_back({"host_memory_not_counted",
+                                 "offload saves device memory here; the host memory that it takes is not "
+                                 "counted by this version"});
+    if (const auto watts = plan.scenario.cluster.power_limit_watts)
+        plan.warnings.push_back(
+            {"power_limit_not_modelled",
+             fmt::format("times are those of a GPU without the power limit of {} W, which may slow it down",
+                         *watts)});
+}
+
 void warn(Plan& plan) {
     for (const std::string& note : plan.scenario.model.notes)
         plan.warnings.push_back({"model_assumption", note});
@@ -188,6 +209,7 @@ Plan make_plan(const Scenario& scenario) {
     plan.memory = summarise(plan, runtime);
     plan.communication = communication(plan);
     warn(plan);
+    warn_of_what_is_left_out(plan);
     return plan;
 }
 

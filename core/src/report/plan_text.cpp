@@ -109,6 +109,12 @@ void add_rank_groups(TextPage& page, const Plan& plan) {
 
 void add_host(TextPage& page, const Plan& plan) {
     page.heading("Host RAM");
+    const bool not_counted =
+        std::any_of(plan.warnings.begin(), plan.warnings.end(),
+                    [](const Warning& warning) { return warning.code == "host_memory_not_counted"; });
+    if (not_counted)
+        return page.line(fmt::format("  what is offloaded is not counted; a node has {}",
+                                     format_bytes(plan.memory.host_capacity)));
     page.line(plan.memory.host_per_node == Bytes{}
                   ? fmt::format("  nothing of the training is kept there; a node has {}",
                                 format_bytes(plan.memory.host_capacity))

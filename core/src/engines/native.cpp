@@ -1,5 +1,7 @@
 #include <deque>
 
+#include <fmt/format.h>
+
 #include "engines/activation_walk.hpp"
 #include "engines/engine.hpp"
 #include "engines/native_checks.hpp"
@@ -11,7 +13,8 @@ namespace {
 /// cuBLASLt gets one explicit workspace a rank; 32 MiB is what NVIDIA recommends for Hopper and is taken for
 /// every GPU.
 constexpr std::uint64_t gpu_workspace_bytes = 32ULL << 20;
-/// Tiles in which the host back end widens 16-bit operands to fp32: three of 512 × 1024.
+/// Room for the fp32 tiles in which the host back end multiplies 16-bit operands: two of t × 2t for the
+/// operands and one of t × t for the sums, t = 560. A choice of the runner, that plan and run share.
 constexpr std::uint64_t host_workspace_bytes = 3ULL * 512 * 1024 * 4;
 
 /// How gradients get from backward to the optimizer; decided by stage, synchronisation and micro-batches.
@@ -405,16 +408,26 @@ private:
     bool last_micro_batch_ = false;
 };
 
+constexpr const char* rule_set = "native 1";
+
+/// Only one version of the engine's rules exists; another one asked for is answered with it, and said so.
+std::vector<Warning> version_warnings(const std::string& engine_version) {
+    if (engine_version.empty() || engine_version == rule_set) return {};
+    return {{"engine_version", fmt::format("engine_version is '{}', the rules used are those of {}",
+                                           engine_version, rule_set)}};
+}
+
 }  // namespace
 
 EngineOutput native_engine(const Scenario& scenario) {
     check_native(scenario);
     const std::uint64_t shard_group = scenario.training.zero_stage == 0 ? 1 : scenario.training.shard_group;
-    EngineOutput output{.rule_set = "native 1", .layout = native_layout(scenario.model, shard_group)};
+    EngineOutput output{.rule_set = rule_set, .layout = native_layout(scenario.model, shard_group)};
     // Only stage 3 gathers and reduces at the same time, which takes a communicator each.
     output.communicators = scenario.training.zero_stage == 3 ? 2 : 1;
     output.programs.push_back(NativeProgram(scenario, output.layout).build());
     output.program_ranks.push_back({{0, scenario.world_size() - 1}});
+    output.warnings = version_warnings(scenario.training.engine_version);
     return output;
 }
 

@@ -49,15 +49,18 @@ void check_dtypes(const TrainingConfig& training) {
                "leave it out: fp32 for 16-bit training, none for fp32");
 }
 
-void check_optimizer(Optimizer optimizer) {
-    switch (optimizer) {
+void check_optimizer(const TrainingConfig& training) {
+    if (training.optimizer_implementation != OptimizerImplementation::fused)
+        refuse("optimizer_implementation", fmt::format("'{}'", to_string(training.optimizer_implementation)),
+               "leave it out: the step works unit by unit, without temporaries");
+    switch (training.optimizer) {
         case Optimizer::sgd:
         case Optimizer::sgd_momentum:
         case Optimizer::adam:
         case Optimizer::adamw:
             return;
         default:
-            refuse("optimizer", fmt::format("'{}'", to_string(optimizer)),
+            refuse("optimizer", fmt::format("'{}'", to_string(training.optimizer)),
                    "use sgd, sgd_momentum, adam or adamw");
     }
 }
@@ -83,6 +86,7 @@ void check_native(const Scenario& scenario) {
     check_degree("virtual_pipeline", training.virtual_pipeline);
     check_degree("context_parallel", training.context_parallel);
     check_degree("expert_parallel", training.expert_parallel);
+    check_degree("expert_tensor_parallel", training.expert_tensor_parallel);
     check_degree("secondary_shard_group", training.secondary_shard_group);
     if (training.sequence_parallel)
         refuse("sequence_parallel", "true", "set it to false: there is no tensor parallelism");
@@ -98,8 +102,10 @@ void check_native(const Scenario& scenario) {
     if (!training.freeze.empty())
         refuse("freeze", fmt::format("'{}', …", training.freeze[0]),
                "remove it: this engine trains every parameter");
+    if (training.async_tensor_parallel)
+        refuse("async_tensor_parallel", "true", "set it to false: there is no tensor parallelism");
     check_dtypes(training);
-    check_optimizer(training.optimizer);
+    check_optimizer(training);
     check_kernels(training);
 }
 

@@ -250,5 +250,38 @@ TEST(Native, RefusesWhatItDoesNotDoByName) {
     EXPECT_THROW(make_plan(scenario), Error);
 }
 
+TEST(Native, RefusesKeysThatWouldChangeNothing) {
+    const auto refused_pointer = [](auto change) -> std::string {
+        Scenario scenario = scenario_of(square_stack(64, 2), 1, 4);
+        change(scenario.training);
+        try {
+            make_plan(scenario);
+        } catch (const Error& error) {
+            return error.place().pointer;
+        }
+        return "accepted";
+    };
+    EXPECT_EQ(refused_pointer([](TrainingConfig& t) {
+                  t.optimizer_implementation = OptimizerImplementation::in_backward;
+              }),
+              "/training/optimizer_implementation");
+    EXPECT_EQ(refused_pointer([](TrainingConfig& t) { t.async_tensor_parallel = true; }),
+              "/training/async_tensor_parallel");
+    EXPECT_EQ(refused_pointer([](TrainingConfig& t) { t.expert_tensor_parallel = 2; }),
+              "/training/expert_tensor_parallel");
+}
+
+TEST(Native, WarnsOfAVersionThatItsRulesAreNot) {
+    Scenario scenario = scenario_of(square_stack(64, 2), 1, 4);
+    EXPECT_TRUE(native_engine(scenario).warnings.empty());
+    scenario.training.engine_version = "native 1";
+    EXPECT_TRUE(native_engine(scenario).warnings.empty());
+    scenario.training.engine_version = "native 2";
+    const std::vector<Warning> warnings = native_engine(scenario).warnings;
+    ASSERT_EQ(warnings.size(), 1U);
+    EXPECT_EQ(warnings[0].code, "engine_version");
+    EXPECT_NE(warnings[0].message.find("'native 2'"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace zeroplan

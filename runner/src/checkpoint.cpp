@@ -8,8 +8,6 @@
 #include <cstring>
 #include <filesystem>
 
-#include "zeroplan/error.hpp"
-
 namespace zeroplan::runner {
 namespace {
 
@@ -25,7 +23,7 @@ CheckpointWriter::CheckpointWriter(const std::string& directory, const ModelSpec
         throw Error(ErrorCode::io, fmt::format("can't make the checkpoint's directory: {}", error.message()),
                     "give /run/checkpoint a directory that can be written", {directory_, ""});
     file_ = FileDescriptor(open(partial_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-    if (!file_) fail("open");
+    if (!file_) throw failure(ErrorCode::io, "open");
     buffered_ = safetensors_header(model);
 }
 
@@ -41,7 +39,7 @@ void CheckpointWriter::write(const float* values, std::size_t n) {
 void CheckpointWriter::flush() {
     for (std::size_t done = 0; done < buffered_.size();) {
         const ssize_t n = ::write(file_.get(), buffered_.data() + done, buffered_.size() - done);
-        if (n < 0 && errno != EINTR) fail("write");
+        if (n < 0 && errno != EINTR) throw failure(ErrorCode::run_failed, "write");
         if (n > 0) done += static_cast<std::size_t>(n);
     }
     buffered_.clear();
@@ -49,16 +47,19 @@ void CheckpointWriter::flush() {
 
 void CheckpointWriter::commit() {
     flush();
-    if (fsync(file_.get()) != 0) fail("sync");
-    if (std::rename(partial_.c_str(), path_.c_str()) != 0) fail("rename");
+    if (fsync(file_.get()) != 0) throw failure(ErrorCode::run_failed, "sync");
+    if (std::rename(partial_.c_str(), path_.c_str()) != 0) throw failure(ErrorCode::run_failed, "rename");
     committed_ = true;
     const FileDescriptor directory(open(directory_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (!directory || fsync(directory.get()) != 0) fail("sync the directory of");
+    if (!directory || fsync(directory.get()) != 0)
+        throw failure(ErrorCode::run_failed, "sync the directory of");
 }
 
-void CheckpointWriter::fail(const std::string& what) const {
-    throw Error(ErrorCode::io, fmt::format("can't {} the checkpoint: {}", what, std::strerror(errno)),
-                "is the disk full, or the directory not writable?", {partial_, ""});
+Error CheckpointWriter::failure(ErrorCode code, const std::string& what) const {
+    return {code,
+            fmt::format("can't {} the checkpoint: {}", what, std::strerror(errno)),
+            "is the disk full, or the directory not writable?",
+            {partial_, ""}};
 }
 
 }  // namespace zeroplan::runner

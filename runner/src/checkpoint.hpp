@@ -3,6 +3,7 @@
 #include <string>
 
 #include "file_descriptor.hpp"
+#include "zeroplan/error.hpp"
 #include "zeroplan/model_spec.hpp"
 
 namespace zeroplan::runner {
@@ -19,12 +20,15 @@ public:
     /// Removes what commit() hasn't made whole.
     ~CheckpointWriter();
 
+    /// The next values. Throws Error{run_failed}: the run that made them is lost, unlike one refused at its
+    /// beginning.
     void write(const float* values, std::size_t n);
+    /// Makes the file whole and puts it in its place. Throws Error{run_failed}.
     void commit();
 
 private:
     void flush();
-    [[noreturn]] void fail(const std::string& what) const;
+    Error failure(ErrorCode code, const std::string& what) const;
 
     std::string directory_, path_, partial_;
     FileDescriptor file_;

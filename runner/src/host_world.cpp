@@ -136,8 +136,7 @@ public:
     void check() const {
         const FailureNotice& note = notice();
         if (note.state.load() != FailureNotice::written) return;
-        throw PeerFailure(ErrorCode::run_failed, fmt::format("{} {}", name(note.culprit), note.text),
-                          "the run can't go on without it");
+        throw failure_of(note.culprit, note.text);
     }
 
     /// How long the peer that is waited for has given no sign of life, counted in looks and not by the clock:
@@ -166,6 +165,8 @@ public:
         }
         report_failure(peer, what);
         check();
+        // The notice is still being written, by a rank that may have died over it: nobody waits for that one.
+        throw failure_of(peer, what);
     }
 
     void wait_for(SharedCounter& counter, std::uint32_t target, int peer) const {
@@ -213,6 +214,10 @@ private:
     std::atomic<std::uint32_t>& beats(int rank) const {
         auto* all = reinterpret_cast<Beats*>(shared_.data() + sizeof(FailureNotice));
         return all[rank].count;
+    }
+    PeerFailure failure_of(int culprit, const std::string& what) const {
+        return {ErrorCode::run_failed, fmt::format("{} {}", name(culprit), what),
+                "the run can't go on without it"};
     }
     std::string name(int rank) const {
         return fmt::format("rank {} (process {})", rank,

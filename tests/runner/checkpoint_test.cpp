@@ -78,6 +78,18 @@ TEST(CheckpointWriter, NamesADirectoryThatCanNotBe) {
     EXPECT_NE(std::string(error.what()).find("/proc/nowhere"), std::string::npos) << error.what();
 }
 
+TEST(CheckpointWriter, FailsTheRunWhenTheFileCanNotBeKept) {
+    const TemporaryFolder folder;
+    const std::string directory = folder.path + "/gone";
+    const std::vector<float> values(15, 1.5F);
+    CheckpointWriter writer(directory, small_stack());
+    writer.write(values.data(), 15);
+    fs::remove_all(directory);
+    const Error error = error_of([&] { writer.commit(); });
+    EXPECT_EQ(error.code(), ErrorCode::run_failed);
+    EXPECT_NE(std::string(error.what()).find(directory), std::string::npos) << error.what();
+}
+
 TEST(HostRun, SavesTheParametersThatItHashes) {
     for (const std::uint32_t stage : {0U, 1U, 3U}) {
         const TemporaryFolder folder;

@@ -20,17 +20,26 @@ struct Flags {
 
 /// A plan with the constants that its simulated time rests on beside those of its memory.
 zeroplan::Plan plan_of(const Flags& flags) {
-    zeroplan::Plan plan = zeroplan::make_plan(zeroplan::command::resolve(flags.scenario));
+    zeroplan::Plan plan = zeroplan::command::plan(flags.scenario);
     const auto constants = zeroplan::cost_constants();
     plan.constants.insert(plan.constants.end(), constants.begin(), constants.end());
     return plan;
 }
 
+/// What can't be timed is blamed on the flag that asked for it, as what can't be planned is.
+zeroplan::SimReport simulated(const Flags& flags, const zeroplan::Plan& plan,
+                              zeroplan::tool::ProgressLine& progress) {
+    try {
+        return zeroplan::simulate(plan, {[&progress](double share) { progress.show(share); }});
+    } catch (const zeroplan::Error& error) {
+        throw zeroplan::blame(error, zeroplan::command::to_request(flags.scenario));
+    }
+}
+
 int simulate_and_report(const Flags& flags) {
     const zeroplan::Plan plan = plan_of(flags);
     zeroplan::tool::ProgressLine progress(!flags.output.quiet && !flags.output.json);
-    const zeroplan::SimReport report =
-        zeroplan::simulate(plan, {[&progress](double share) { progress.show(share); }});
+    const zeroplan::SimReport report = simulated(flags, plan, progress);
     progress.clear();
 
     if (!flags.trace.empty())

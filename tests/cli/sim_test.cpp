@@ -94,6 +94,15 @@ TEST_F(Sim, NamesTheDtypeThatAGpuLacks) {
     EXPECT_THAT(result.err, HasSubstr("hint: "));
 }
 
+TEST_F(Sim, BlamesTheFlagThatAskedForWhatIsNotModelled) {
+    const Outcome planned = zeroplan(gpt2({"--tp", "2"}));  // the native engine can't plan it
+    EXPECT_EQ(planned.status, 2);
+    EXPECT_THAT(planned.err, HasSubstr("command line: --tp: "));
+    const Outcome timed = zeroplan(gpt2({"--engine", "fsdp2", "--offload-parameters", "cpu"}));
+    EXPECT_EQ(timed.status, 2);
+    EXPECT_THAT(timed.err, HasSubstr("command line: --offload-parameters: "));
+}
+
 TEST_F(Sim, SaysWhereItCannotWrite) {
     const Outcome result = zeroplan(gpt2({"--trace", "/nowhere/trace.json"}));
     EXPECT_EQ(result.status, 2);

@@ -115,6 +115,26 @@ struct Block {
     friend bool operator==(const Block&, const Block&) = default;
 };
 
+/// Mixture of experts in place of a layer's MLP.
+struct ExpertConfig {
+    std::uint64_t count = 0, per_token = 1;      ///< routed experts, and how many of them a token uses
+    std::uint64_t intermediate_size = 0;         ///< of one routed expert
+    std::uint64_t shared_intermediate_size = 0;  ///< of all shared experts together; 0: none
+    std::uint64_t first_layer = 0,
+                  every = 1;  ///< layers before first_layer, and all but every k-th, are dense
+    bool has_experts(std::uint64_t layer) const { return layer >= first_layer && (layer + 1) % every == 0; }
+    friend bool operator==(const ExpertConfig&, const ExpertConfig&) = default;
+};
+
+/// Multi-head latent attention: queries, keys and values come out of low-rank projections.
+struct LatentAttentionConfig {
+    std::uint64_t query_rank = 0;  ///< 0: queries are projected directly
+    std::uint64_t key_value_rank = 0;
+    std::uint64_t key_dim = 0, rope_dim = 0,
+                  value_dim = 0;  ///< of one head: without and with rotation; value
+    friend bool operator==(const LatentAttentionConfig&, const LatentAttentionConfig&) = default;
+};
+
 /// A transformer decoder's sizes, as read from a config.json with all defaults of its model_type filled in.
 struct DecoderConfig {
     std::string name, architecture;  ///< e.g. "llama-3-8b", "LlamaForCausalLM"
@@ -132,6 +152,8 @@ struct DecoderConfig {
     bool tie_word_embeddings = false;
     bool fused_qkv = false;  ///< gpt2's c_attn: one linear of 3·hidden
     bool dropout = false;    ///< attention and hidden dropout masks are kept for backward
+    std::optional<ExpertConfig> experts{};
+    std::optional<LatentAttentionConfig> latent_attention{};
     friend bool operator==(const DecoderConfig&, const DecoderConfig&) = default;
 };
 

@@ -1,45 +1,8 @@
 #pragma once
 #include "architectures/block_builder.hpp"
-#include "engines/megatron_options.hpp"
-#include "zeroplan/scenario.hpp"
+#include "engines/megatron_context.hpp"
 
 namespace zeroplan {
-
-/// What decides the shapes of one rank's modules.
-struct MegatronContext {
-    DecoderConfig decoder;
-    AttentionKernel attention = AttentionKernel::flash;
-    LossKernel loss = LossKernel::vocab_parallel;
-    bool transformer_engine = true;
-    bool fused_softmax = true;  ///< scale, mask and softmax are one 16-bit kernel
-    bool te_cross_entropy = true;
-    bool full_precision = false;  ///< compute_dtype fp32: no upcast in the loss
-    std::uint64_t tensor = 1, context = 1;
-    bool sequence = false;                               ///< sequence parallelism
-    std::uint64_t micro_batch = 1, sequence_length = 1;  ///< of a rank: the sequence is divided by `context`
-    bool tied = false;
-
-    std::uint64_t tokens() const { return micro_batch * sequence_length; }
-    std::uint64_t per_rank(std::uint64_t width) const { return width / tensor; }
-    /// Width of a tensor between the tensor-parallel regions, in elements a token.
-    std::uint64_t between(std::uint64_t width) const {
-        return sequence ? (width + tensor - 1) / tensor : width;
-    }
-    bool gathers() const { return sequence && tensor > 1; }
-    /// Position of the output layer's weight among the head block's parameters.
-    std::uint32_t head_weight_position() const { return decoder.normalization == "rmsnorm" ? 1 : 2; }
-};
-
-/// Tokens of one sequence that a rank works on: sequence_length / context_parallel.
-std::uint64_t local_sequence_length(const TrainingConfig& training);
-
-/// Throws Error{invalid_input} where a size doesn't divide by tensor_parallel, Error{not_supported} for a
-/// model that Megatron's rules here don't cover.
-MegatronContext megatron_context(const Scenario& scenario, const MegatronOptions& options);
-
-/// Vocabulary rows with which Megatron trains: as given if tensor_parallel divides it, else padded to a
-/// multiple of 128 · tensor_parallel.
-std::uint64_t padded_vocabulary(std::uint64_t vocabulary, std::uint64_t tensor_parallel);
 
 /// Layers that one checkpoint covers: recompute full with recompute_every (or recompute_num_layers).
 std::uint64_t layers_recomputed_together(const TrainingConfig& training, const MegatronOptions& options);

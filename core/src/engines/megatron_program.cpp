@@ -73,12 +73,25 @@ private:
     /// gradient_accumulation_fusion.
     void find_fused_parameters() {
         fused_.assign(model().parameters.size(), false);
+        grouped_.assign(model().parameters.size(), false);
+        for (std::uint32_t p = 0; p < model().parameters.size(); ++p)
+            grouped_[p] = model().parameters[p].name.find(".experts.") != std::string::npos &&
+                          !model().parameters[p].name.ends_with("weight0");
         if (!options_.gradient_accumulation_fusion) return;
         for (const Block& block : model().blocks)
             for (const Operator& op : model().block_kinds[block.kind].operators)
-                if (op.kind == OperatorKind::linear) fused_[block.parameters[op.parameters.front()]] = true;
+                if (op.kind == OperatorKind::linear) find_fused_parameters(block, op);
         for (std::uint32_t p = 0; p < model().parameters.size(); ++p)
             if (const auto owner = model().parameters[p].shared_with) fused_[*owner] = false;
+    }
+
+    /// The router's product is PyTorch's own.
+    void find_fused_parameters(const Block& block, const Operator& op) {
+        for (const std::uint32_t position : op.parameters) {
+            const Parameter& parameter = model().parameters[block.parameters[position]];
+            if (parameter.shape.size() == 2 && !parameter.name.ends_with("router.weight"))
+                fused_[block.parameters[position]] = true;
+        }
     }
 
     // --- what stays
@@ -95,8 +108,9 @@ private:
         builder_.begin(result_.program.init);
         const MegatronContext context = megatron_context(scenario_, options_);
         const bool torch_products = has_head(chunk_count() - 1) || !options_.transformer_engine ||
-                                    context.attention == AttentionKernel::eager;
-        MegatronWorkspaces workspaces = megatron_workspaces(scenario_, options_, torch_products);
+                                    context.attention == AttentionKernel::eager || context.decoder.experts;
+        MegatronWorkspaces workspaces =
+            megatron_workspaces(scenario_, options_, torch_products, context.decoder.experts.has_value());
         for (const std::uint64_t bytes : workspaces.bytes) allocate_workspace(DType::uint8, bytes);
         result_.constants = std::move(workspaces.constants);
         if (stage_model_.memory_buffer_elements > 0)
@@ -441,13 +455,18 @@ private:
     }
 
     ActivationWalk::Hooks walk_hooks() {
-        return {.parameters = [this](std::uint32_t p) { return state_.parameter(p); },
-                .gradients = [this](std::uint32_t p) { return gradient_of(p); },
+        return {.parameters = [this](std::uint32_t p) { return one_of_a_group(p, state_.parameter(p)); },
+                .gradients = [this](std::uint32_t p) { return one_of_a_group(p, gradient_of(p)); },
                 .accumulate = [](std::uint32_t) { return false; },
                 .after =
                     [this](ComputePhase phase, std::uint32_t, const Operator&) {
                         if (phase == ComputePhase::backward) add_up();
                     }};
+    }
+
+    /// A grouped product's weights count as one argument, that of its first.
+    BufferId one_of_a_group(std::uint32_t parameter, BufferId buffer) const {
+        return grouped_[parameter] ? no_buffer : buffer;
     }
 
     /// Autograd makes a parameter's gradient in the parameter's dtype; it is then added to the buffer and
@@ -490,7 +509,7 @@ private:
     MegatronState state_;
     ProgramBuilder builder_;
     ActivationWalk::Hooks hooks_;
-    std::vector<bool> fused_;
+    std::vector<bool> fused_, grouped_;                    ///< by parameter
     std::vector<StageInput> retained_, initial_retained_;  ///< by chunk
     std::map<std::pair<std::uint32_t, Chunk>, InFlight> in_flight_;
     std::map<Chunk, std::uint32_t> last_forward_;

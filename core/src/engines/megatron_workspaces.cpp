@@ -5,6 +5,8 @@ namespace {
 
 constexpr std::uint64_t mib = 1ULL << 20;
 constexpr std::uint32_t hopper = 90;
+/// Streams over which Transformer Engine spreads a grouped product (nvte_get_num_compute_streams).
+constexpr std::size_t grouped_streams = 4;
 
 /// at::cuda::_parseChosenWorkspaceSize: 32 MiB from Hopper on; before, :4096:2:16:8. Megatron's deterministic
 /// mode asks for CUBLAS_WORKSPACE_CONFIG=:4096:8.
@@ -25,7 +27,7 @@ Constant workspace(const char* name, std::uint64_t bytes, const char* source) {
 }  // namespace
 
 MegatronWorkspaces megatron_workspaces(const Scenario& scenario, const MegatronOptions& options,
-                                       bool torch_products) {
+                                       bool torch_products, bool grouped_products) {
     MegatronWorkspaces result;
     // Before PyTorch 1.11 cuBLAS took its workspace from the driver, outside the allocator.
     if (options.generation == MegatronGeneration::lm_2021 || scenario.cluster.gpu.is_host) return result;
@@ -39,9 +41,10 @@ MegatronWorkspaces megatron_workspaces(const Scenario& scenario, const MegatronO
     }
     if (options.transformer_engine) {
         const std::uint64_t bytes = transformer_engine_workspace_bytes(capability);
-        result.bytes.push_back(bytes);
+        result.bytes.insert(result.bytes.end(), grouped_products ? 1 + grouped_streams : 1, bytes);
         result.constants.push_back(
-            workspace("transformer_engine_workspace_bytes", bytes, "Transformer Engine, one a device"));
+            workspace("transformer_engine_workspace_bytes", bytes,
+                      "Transformer Engine, one a device and one a stream of grouped products"));
     }
     return result;
 }

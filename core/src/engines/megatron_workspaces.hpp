@@ -14,8 +14,8 @@ struct MegatronWorkspaces {
 };
 
 /// PyTorch's cuBLAS workspace of the forward and of the backward thread where PyTorch multiplies matrices
-/// (`torch_products`), and Transformer Engine's one.
+/// (`torch_products`), and Transformer Engine's one, or four more where it multiplies experts in groups.
 MegatronWorkspaces megatron_workspaces(const Scenario& scenario, const MegatronOptions& options,
-                                       bool torch_products);
+                                       bool torch_products, bool grouped_products);
 
 }  // namespace zeroplan

@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include "engines/megatron_context.hpp"
 #include "engines/megatron_options.hpp"
 #include "json/object_reader.hpp"
 #include "json/parse.hpp"
@@ -97,6 +98,13 @@ MegatronOptions read_megatron_options(const TrainingConfig& training) {
     object.boolean("tp_comm_overlap");
     object.boolean("overlap_p2p_comm");
     return options;
+}
+
+MoeOptions read_moe_options(const TrainingConfig& training) {
+    if (training.moe_json.empty()) return {};
+    const nlohmann::json json = parse_json(training.moe_json, "");
+    const ObjectReader object(json, {"", "/training/moe"});
+    return {object.number("capacity_factor"), object.number("load_imbalance", 1).value_or(1)};
 }
 
 }  // namespace zeroplan

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/engines/megatron_scenarios.hpp"
-#include "engines/megatron_layer.hpp"
+#include "engines/megatron_context.hpp"
 
 namespace zeroplan {
 namespace {

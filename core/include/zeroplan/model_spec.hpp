@@ -121,7 +121,9 @@ struct ExpertConfig {
     std::uint64_t intermediate_size = 0;         ///< of one routed expert
     std::uint64_t shared_intermediate_size = 0;  ///< of all shared experts together; 0: none
     std::uint64_t first_layer = 0,
-                  every = 1;  ///< layers before first_layer, and all but every k-th, are dense
+                  every = 1;       ///< layers before first_layer, and all but every k-th, are dense
+    bool shared_gate = false;      ///< the shared experts' output is scaled by a gate of its own
+    bool correction_bias = false;  ///< one bias a routed expert that only the choice of experts reads
     bool has_experts(std::uint64_t layer) const { return layer >= first_layer && (layer + 1) % every == 0; }
     friend bool operator==(const ExpertConfig&, const ExpertConfig&) = default;
 };

@@ -7,7 +7,8 @@ using TensorId = BlockBuilder::TensorId;
 
 TensorId fused_attention(BlockBuilder& block, const QueryKeyValue& qkv, const AttentionShape& shape,
                          const LoweringOptions& options) {
-    const TensorId out = block.tensor("attention", shape.query_width());
+    const TensorId out = block.tensor("attention", shape.output_width());
+    const std::uint64_t products = shape.query_width() + shape.output_width();
     const TensorId log_sum_exp = block.tensor("attention.log_sum_exp", shape.heads, TensorDType::fp32);
     std::vector<TensorId> saved = qkv.tensors;
     saved.insert(saved.end(), {out, log_sum_exp});
@@ -16,8 +17,8 @@ TensorId fused_attention(BlockBuilder& block, const QueryKeyValue& qkv, const At
                .inputs = qkv.tensors,
                .outputs = {out, log_sum_exp},
                .saved = std::move(saved),
-               .forward_flops = {.per_token_pair = 4 * shape.query_width()},
-               .backward_flops = {.per_token_pair = 10 * shape.query_width()},  // scores are computed again
+               .forward_flops = {.per_token_pair = 2 * products},
+               .backward_flops = {.per_token_pair = 5 * products},  // scores are computed again
                // FlashAttention-2 sums the queries' gradient in fp32: twice the elements of a 16-bit dtype.
                .backward_workspace = {.per_token = (options.upcasts() ? 2 : 1) * shape.query_width()}});
     return out;
@@ -82,10 +83,10 @@ TensorId eager_values(BlockBuilder& block, TensorId weights, TensorId value, con
     Operator op{.name = "attention.values",
                 .kind = OperatorKind::attention_values,
                 .inputs = {weights, value},
-                .outputs = {block.tensor("attention", shape.query_width())},
+                .outputs = {block.tensor("attention", shape.output_width())},
                 .saved = {weights},
-                .forward_flops = {.per_token_pair = 2 * shape.query_width()},
-                .backward_flops = {.per_token_pair = 4 * shape.query_width()}};
+                .forward_flops = {.per_token_pair = 2 * shape.output_width()},
+                .backward_flops = {.per_token_pair = 4 * shape.output_width()}};
     op.saved.push_back(shared_operand(block, op, value, shape, repeats));
     return block.add(std::move(op)).outputs[0];
 }

@@ -11,8 +11,11 @@ struct QueryKeyValue {
 
 struct AttentionShape {
     std::uint64_t heads = 0, kv_heads = 0, head_dim = 0;
+    std::uint64_t value_dim = 0;  ///< of a head where it isn't head_dim (latent attention)
     std::uint64_t query_width() const { return heads * head_dim; }
     std::uint64_t key_width() const { return kv_heads * head_dim; }
+    /// Width of the attention's output.
+    std::uint64_t output_width() const { return heads * (value_dim == 0 ? head_dim : value_dim); }
 };
 
 /// Rotary embedding of query and key: in place when fused, else into new tensors (value passes through).

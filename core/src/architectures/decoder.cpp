@@ -7,6 +7,8 @@
 
 #include "architectures/attention.hpp"
 #include "architectures/block_builder.hpp"
+#include "architectures/experts.hpp"
+#include "architectures/latent_attention.hpp"
 #include "architectures/loss.hpp"
 
 namespace zeroplan {
@@ -60,17 +62,24 @@ public:
         const std::string& prefix = config_.parameter_prefix;
         const BlockTemplate embedding = embedding_block();
         append_block(model, embedding, kind_index(model, embedding.kind), prefix + names_.embedding, prefix);
-        const BlockTemplate layer = layer_block();
-        const std::uint32_t layer_kind = kind_index(model, layer.kind);
-        for (std::uint64_t i = 0; i < config_.num_hidden_layers; ++i) {
-            const std::string name = fmt::format("{}{}.{}", prefix, names_.layers, i);
-            append_block(model, layer, layer_kind, name, name + ".");
-        }
+        append_layers(model);
         append_head(model);
         return model;
     }
 
 private:
+    /// Dense layers and those with experts are two kinds.
+    void append_layers(ModelSpec& model) const {
+        std::array<std::optional<BlockTemplate>, 2> layers;
+        for (std::uint64_t i = 0; i < config_.num_hidden_layers; ++i) {
+            const bool experts = config_.experts && config_.experts->has_experts(i);
+            std::optional<BlockTemplate>& layer = layers[experts ? 1 : 0];
+            if (!layer) layer = layer_block(experts);
+            const std::string name = fmt::format("{}{}.{}", config_.parameter_prefix, names_.layers, i);
+            append_block(model, *layer, kind_index(model, layer->kind), name, name + ".");
+        }
+    }
+
     TensorSpec hidden_input() const {
         return {
             .name = "input", .extent = {.per_token = hidden_}, .dtype = kernel_style(options_).residual()};
@@ -108,13 +117,20 @@ private:
         return ids;
     }
 
-    /// In registration order.
-    LayerParameters layer_parameters(BlockBuilder& block) const {
+    /// In registration order; latent attention and experts declare their own.
+    LayerParameters layer_parameters(BlockBuilder& block, LatentAttention* latent,
+                                     ExpertLayer* experts) const {
         LayerParameters p;
         if (!names_.norms_last) p.first_norm = norm_parameters(block, names_.attention_input_norm, hidden_);
-        attention_parameters(block, p);
+        if (latent != nullptr)
+            latent->declare(config_.attention_bias);
+        else
+            attention_parameters(block, p);
         if (!names_.norms_last) p.second_norm = norm_parameters(block, names_.mlp_input_norm, hidden_);
-        mlp_parameters(block, p);
+        if (experts != nullptr)
+            experts->declare();
+        else
+            mlp_parameters(block, p);
         if (names_.norms_last) {
             p.first_norm = norm_parameters(block, names_.attention_input_norm, hidden_);
             p.second_norm = norm_parameters(block, names_.mlp_input_norm, hidden_);
@@ -149,20 +165,38 @@ private:
         p.down = block.linear_parameters(names_.down, f, hidden_, config_.mlp_bias, names_.transposed);
     }
 
-    BlockTemplate layer_block() const {
+    BlockTemplate layer_block(bool has_experts) const {
         BlockBuilder block("layer", hidden_input(), kernel_style(options_));
-        const LayerParameters p = layer_parameters(block);
+        std::optional<LatentAttention> latent;
+        if (config_.latent_attention)
+            latent.emplace(block, *config_.latent_attention, hidden_, config_.num_attention_heads, norm_);
+        std::optional<ExpertLayer> experts;
+        if (has_experts)
+            experts.emplace(block, *config_.experts, hidden_, mlp_of(config_.mlp).function, fused_);
+        const LayerParameters p =
+            layer_parameters(block, latent ? &*latent : nullptr, experts ? &*experts : nullptr);
+
         const TensorId normed = block.norm(names_.attention_input_norm, 0, hidden_, 1, p.first_norm, norm_);
-        TensorId branch = block.linear(names_.attention_output, attention(block, normed, p),
-                                       shape_.query_width(), hidden_, p.output);
+        TensorId branch = latent ? latent_attention(block, *latent, normed)
+                                 : block.linear(names_.attention_output, attention(block, normed, p),
+                                                shape_.query_width(), hidden_, p.output);
         if (options_.dropout)
             branch = block.dropout("attention.output_dropout", branch, {.per_token = hidden_});
         const TensorId middle = block.residual_add("attention.residual", 0, branch, hidden_);
 
         const TensorId second = block.norm(names_.mlp_input_norm, middle, hidden_, 1, p.second_norm, norm_);
-        branch = block.linear(names_.down, mlp(block, second, p), config_.intermediate_size, hidden_, p.down);
+        branch = experts ? experts->write(second)
+                         : block.linear(names_.down, mlp(block, second, p), config_.intermediate_size,
+                                        hidden_, p.down);
         if (options_.dropout) branch = block.dropout("mlp.dropout", branch, {.per_token = hidden_});
         return block.finish(block.residual_add("mlp.residual", middle, branch, hidden_), true);
+    }
+
+    TensorId latent_attention(BlockBuilder& block, LatentAttention& latent, TensorId x) const {
+        const QueryKeyValue qkv = latent.write(x);
+        const TensorId out = attention_core(block, qkv, latent.shape(), options_, names_.fp32_softmax);
+        return block.linear(names_.attention_output, out, latent.shape().output_width(), hidden_,
+                            latent.output());
     }
 
     TensorId attention(BlockBuilder& block, TensorId x, const LayerParameters& p) const {

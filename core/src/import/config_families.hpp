@@ -7,6 +7,15 @@
 
 namespace zeroplan {
 
+/// How a family's configuration says which layers have experts, and how many.
+enum class ExpertFamily : std::uint8_t {
+    none,
+    mixtral,  ///< num_local_experts of intermediate_size, in every layer
+    qwen2,    ///< num_experts of moe_intermediate_size, one gated shared expert, every decoder_sparse_step-th
+    qwen3,    ///< the same without shared expert
+    deepseek  ///< n_routed_experts and n_shared_experts of moe_intermediate_size behind first_k_dense_replace
+};
+
 /// One `model_type` and what its configuration class in transformers takes for absent keys; 0 means that
 /// there is no default: the key has to be given, or follows from others (key/value heads = heads, head_dim =
 /// hidden / heads, intermediate = 4 · hidden).
@@ -19,6 +28,8 @@ struct ConfigFamily {
     bool reads_attention_bias, reads_mlp_bias;  ///< from keys attention_bias and mlp_bias
     bool tie_word_embeddings, query_key_norm;
     bool gpt2_names;  ///< module names and packed q, k, v of GPT-2
+    ExpertFamily experts = ExpertFamily::none;
+    bool latent_attention = false;
 };
 
 /// Families that are built.

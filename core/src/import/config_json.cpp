@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "import/choose_family.hpp"
+#include "import/config_experts.hpp"
 #include "nearest.hpp"
 
 namespace zeroplan {
@@ -33,8 +34,8 @@ constexpr std::string_view other_keys[] = {
 constexpr std::uint64_t most_vocabulary = 1ULL << 30, most_width = 1ULL << 24, most_layers = 10'000,
                         most_heads = 1ULL << 16, most_positions = 1ULL << 30;
 
-/// Keys that make another model of the family than the one that is built.
-constexpr std::string_view expert_keys[] = {"num_local_experts", "num_experts", "n_routed_experts"};
+/// Keys that make a model with experts of a family that has none.
+constexpr std::string_view expert_counts[] = {"num_local_experts", "num_experts", "n_routed_experts"};
 
 std::vector<std::string_view> known_keys() {
     std::vector<std::string_view> keys(std::begin(other_keys), std::end(other_keys));
@@ -42,6 +43,8 @@ std::vector<std::string_view> known_keys() {
          {&vocabulary_names, &hidden_names, &intermediate_names, &layer_names, &head_names,
           &key_value_head_names, &head_dim_names, &position_names, &padded_names, &activation_names})
         keys.insert(keys.end(), names->begin(), names->end());
+    for (const auto& more : {expert_config_keys(), latent_attention_keys()})
+        keys.insert(keys.end(), more.begin(), more.end());
     return keys;
 }
 
@@ -91,13 +94,17 @@ public:
         read_kinds();
         read_vocabulary();
         read_positions();
+        decoder.experts = read_experts(config_, family_, decoder.intermediate_size);
+        if (family_.latent_attention) decoder.latent_attention = read_latent_attention(config_);
         add_notes();
         return std::move(result_);
     }
 
 private:
     void refuse_other_models() const {
-        for (const std::string_view key : expert_keys)
+        for (const std::string_view key : family_.experts == ExpertFamily::none
+                                              ? std::span(expert_counts)
+                                              : std::span<const std::string_view>())
             if (const auto experts = config_.holder(key).integer(key); experts.value_or(0) > 1)
                 config_.fail(
                     {key},

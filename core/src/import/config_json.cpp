@@ -232,6 +232,9 @@ private:
         if (!named.empty() && named != family_.architecture)
             result_.notes.push_back(
                 fmt::format("the file is of class {}; counted is {}", named, family_.architecture));
+        if (const auto layers = config_.size({"num_nextn_predict_layers"}, most_layers))
+            result_.notes.push_back(fmt::format(
+                "{} layer(s) for multi-token prediction stand in the file; they are not counted", *layers));
         if (config_.has("quantization_config"))
             result_.notes.push_back(
                 "the checkpoint is stored quantized; training is planned with the dtypes of the scenario");

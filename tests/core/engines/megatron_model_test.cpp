@@ -17,7 +17,8 @@ std::uint64_t parameters_of_stage(const Scenario& scenario, std::uint64_t stage)
 std::uint64_t replicated_parameters(const ModelSpec& model) {
     std::uint64_t sum = 0;
     for (const Parameter& p : model.parameters) {
-        const bool norm = p.name.find("layernorm") != std::string::npos;
+        const bool norm = p.name.find("layernorm") != std::string::npos ||
+                          p.name.find("down_proj") != std::string::npos || p.name.ends_with("router.weight");
         const bool row_bias = p.name.ends_with("linear_proj.bias") || p.name.ends_with("linear_fc2.bias");
         if (norm || row_bias || p.name.ends_with("position_embeddings.weight")) sum += p.numel;
     }
@@ -49,14 +50,14 @@ TEST(StageChunks, RefusesLayersThatDoNotDivide) {
 }
 
 TEST(MegatronModel, OneRankHoldsTheWholeModel) {
-    for (const char* family : {"gpt", "llama"}) {
+    for (const char* family : {"gpt", "llama", "deepseek"}) {
         const Scenario scenario = megatron_scenario(family, {});
         EXPECT_EQ(parameters_of_stage(scenario, 0), scenario.model.parameter_count()) << family;
     }
 }
 
 TEST(MegatronModel, PipelineStagesSumToTheModel) {
-    for (const char* family : {"gpt", "llama"}) {
+    for (const char* family : {"gpt", "llama", "deepseek"}) {
         const Scenario scenario = megatron_scenario(family, {.pipeline = 4, .chunks = 2, .tied = false});
         std::uint64_t sum = 0;
         for (std::uint64_t stage = 0; stage < 4; ++stage) sum += parameters_of_stage(scenario, stage);
@@ -71,7 +72,7 @@ TEST(MegatronModel, TheLastStageHoldsACopyOfATiedEmbedding) {
 }
 
 TEST(MegatronModel, TensorParallelRanksSumToTheModelButForWhatIsReplicated) {
-    for (const char* family : {"gpt", "llama"}) {
+    for (const char* family : {"gpt", "llama", "deepseek"}) {
         for (const std::uint64_t tensor : {2ULL, 4ULL}) {
             const Scenario scenario = megatron_scenario(family, {.tensor = tensor});
             const StageModel rank = megatron_stage_model(scenario, {}, {{0, 8, true, true}});
@@ -133,6 +134,30 @@ TEST(MegatronModel, ContextParallelismDividesTokens) {
         return saved_bytes(megatron_scenario("llama", {.context = context}));
     };
     EXPECT_EQ(bytes(2) * 2, bytes(1));
+}
+
+TEST(MegatronModel, ExpertParallelRanksShareTheRoutedExperts) {
+    const auto routed = [](std::uint64_t expert) {
+        const Scenario scenario = megatron_scenario("deepseek", {.data = 4, .expert = expert});
+        const StageModel rank = megatron_stage_model(scenario, {}, {{0, 8, true, true}});
+        std::uint64_t sum = 0, rest = 0;
+        for (const Parameter& p : rank.model.parameters)
+            (p.name.find(".experts.") != std::string::npos ? sum : rest) += p.numel;
+        return std::pair(sum, rest);
+    };
+    EXPECT_EQ(routed(1).first, 7 * 8 * 3 * 32 * 64U);
+    EXPECT_EQ(routed(4).first * 4, routed(1).first);
+    EXPECT_EQ(routed(4).second, routed(1).second);
+}
+
+TEST(MegatronModel, CapacityAndImbalanceSayHowManyTokensExpertsGet) {
+    Scenario scenario = megatron_scenario("deepseek", {});
+    // 256 tokens, 2 experts each, 8 experts.
+    EXPECT_EQ(megatron_context(scenario, {}).routed_tokens(), 512U);
+    scenario.training.moe_json = R"({"load_imbalance": 1.5})";
+    EXPECT_EQ(megatron_context(scenario, {}).routed_tokens(), 768U);
+    scenario.training.moe_json = R"({"capacity_factor": 1.01})";
+    EXPECT_EQ(megatron_context(scenario, {}).routed_tokens(), 8 * 65U);
 }
 
 TEST(MegatronModel, PadsAVocabularyThatDoesNotDivide) {

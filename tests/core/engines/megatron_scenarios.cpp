@@ -7,24 +7,34 @@ namespace {
 
 DecoderConfig decoder_of(const std::string& family, bool tied) {
     const bool gpt = family == "gpt";
-    return {.name = "tiny " + family,
-            .architecture = family,
-            .vocab_size = 512,
-            .hidden_size = 64,
-            .intermediate_size = 256,
-            .num_hidden_layers = 8,
-            .num_attention_heads = 4,
-            .num_key_value_heads = 4,
-            .head_dim = 16,
-            .max_position_embeddings = 128,
-            .mlp = gpt ? "gelu" : "swiglu",
-            .position_embedding = gpt ? "learned" : "rope",
-            .normalization = gpt ? "layernorm" : "rmsnorm",
-            .attention_bias = gpt,
-            .attention_output_bias = gpt,
-            .mlp_bias = gpt,
-            .tie_word_embeddings = tied,
-            .fused_qkv = gpt};
+    DecoderConfig decoder{.name = "tiny " + family,
+                          .architecture = family,
+                          .vocab_size = 512,
+                          .hidden_size = 64,
+                          .intermediate_size = 256,
+                          .num_hidden_layers = 8,
+                          .num_attention_heads = 4,
+                          .num_key_value_heads = 4,
+                          .head_dim = 16,
+                          .max_position_embeddings = 128,
+                          .mlp = gpt ? "gelu" : "swiglu",
+                          .position_embedding = gpt ? "learned" : "rope",
+                          .normalization = gpt ? "layernorm" : "rmsnorm",
+                          .attention_bias = gpt,
+                          .attention_output_bias = gpt,
+                          .mlp_bias = gpt,
+                          .tie_word_embeddings = tied,
+                          .fused_qkv = gpt};
+    if (family == "deepseek") {
+        decoder.experts = ExpertConfig{.count = 8,
+                                       .per_token = 2,
+                                       .intermediate_size = 32,
+                                       .shared_intermediate_size = 32,
+                                       .first_layer = 1};
+        decoder.latent_attention = LatentAttentionConfig{
+            .query_rank = 24, .key_value_rank = 16, .key_dim = 16, .rope_dim = 8, .value_dim = 12};
+    }
+    return decoder;
 }
 
 }  // namespace
@@ -39,6 +49,7 @@ Scenario megatron_scenario(const std::string& family, const MegatronCase& wanted
     t.zero_stage = wanted.zero_stage;
     t.data_parallel = wanted.data;
     t.tensor_parallel = t.expert_tensor_parallel = wanted.tensor;
+    t.expert_parallel = wanted.expert;
     t.pipeline_parallel = wanted.pipeline;
     t.virtual_pipeline = wanted.chunks;
     t.context_parallel = wanted.context;

@@ -67,6 +67,18 @@ TEST(Megatron, ContextParallelRanksShareTheStates) {
     EXPECT_EQ(model_states(make_plan(scenario)), 6 * padded + 12 * padded / 4);
 }
 
+TEST(Megatron, ExpertsAreShardedOverTheirOwnGroup) {
+    // 4 data-parallel ranks, 2 expert-parallel: experts are whole on 2 of them, which share their states.
+    const Scenario scenario = megatron_scenario("deepseek", {.data = 4, .expert = 2, .zero_stage = 1});
+    const Plan plan = make_plan(scenario);
+    std::uint64_t experts = 0;
+    for (const Parameter& p : model_of(plan, 0).parameters)
+        if (p.name.find(".experts.") != std::string::npos) experts += p.numel;
+    const std::uint64_t dense = round_up(model_of(plan, 0).parameter_count() - experts, 128);
+    const std::uint64_t expected = 6 * (dense + experts) + 12 * dense / 4 + 12 * experts / 2;
+    EXPECT_NEAR(static_cast<double>(model_states(plan)), static_cast<double>(expected), 6 * 64.0 * 16);
+}
+
 TEST(Megatron, TensorParallelRanksHoldEqualShares) {
     const Plan one = make_plan(megatron_scenario("llama", {}));
     const Plan four = make_plan(megatron_scenario("llama", {.tensor = 4}));
@@ -152,7 +164,7 @@ TEST(Megatron, ProgramsAreSound) {
                      .recompute = Recompute::full,
                      .engine_version = "megatron-lm 2021"});
     cases.push_back({.megatron_json = R"({"gradient_accumulation_fusion": false})"});
-    for (const char* family : {"gpt", "llama"}) {
+    for (const char* family : {"gpt", "llama", "deepseek"}) {
         for (std::size_t i = 0; i < cases.size(); ++i) {
             const EngineOutput output = megatron_engine(megatron_scenario(family, cases[i]));
             for (std::size_t p = 0; p < output.programs.size(); ++p)

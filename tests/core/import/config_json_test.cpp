@@ -134,7 +134,7 @@ TEST(ReadConfig, NamesTheNearestModelTypeAndTheWayOut) {
     const Error unknown = error_of({{"model_type", "lama"}});
     EXPECT_THAT(unknown.message(), HasSubstr("unknown model_type \"lama\""));
     EXPECT_THAT(unknown.hint(), AllOf(HasSubstr("\"llama\""), HasSubstr(".safetensors")));
-    EXPECT_THAT(error_of({{"model_type", "mixtral"}}).message(), HasSubstr("\"mixtral\""));
+    EXPECT_THAT(error_of({{"model_type", "olmoe"}}).message(), HasSubstr("\"olmoe\""));
     EXPECT_EQ(error_of({{"architectures", {"MptForCausalLM"}}}).code(), ErrorCode::not_supported);
     error_of({{"hidden_size", 64}});
 }
@@ -144,6 +144,33 @@ TEST(ReadConfig, RefusesWhatWouldBeAnotherModel) {
     EXPECT_EQ(error_of({{"model_type", "gpt2"}, {"add_cross_attention", true}}).code(),
               ErrorCode::not_supported);
     error_of({{"model_type", "gpt2"}, {"decoder_sequence_length", 128}});
+}
+
+TEST(ReadConfig, ReadsWhichLayersHaveExperts) {
+    const DecoderConfig mixtral = read({{"model_type", "mixtral"}}).decoder;
+    EXPECT_EQ(mixtral.experts->count, 8U);
+    EXPECT_EQ(mixtral.experts->intermediate_size, 14336U);
+    const DecoderConfig qwen = read({{"model_type", "qwen2_moe"}, {"decoder_sparse_step", 2}}).decoder;
+    EXPECT_FALSE(qwen.experts->has_experts(0));
+    EXPECT_TRUE(qwen.experts->has_experts(1));
+    EXPECT_TRUE(qwen.experts->shared_gate);
+    const DecoderConfig deepseek =
+        read({{"model_type", "deepseek_v2"}, {"first_k_dense_replace", 1}, {"q_lora_rank", nullptr}}).decoder;
+    EXPECT_FALSE(deepseek.experts->has_experts(0));
+    EXPECT_TRUE(deepseek.experts->has_experts(1));
+    EXPECT_EQ(deepseek.experts->shared_intermediate_size, 2 * 1407U);
+    EXPECT_EQ(deepseek.latent_attention->query_rank, 0U);
+    EXPECT_EQ(deepseek.latent_attention->key_value_rank, 512U);
+    EXPECT_FALSE(read({{"model_type", "llama"}}).decoder.experts);
+}
+
+TEST(ReadConfig, RefusesExpertsThatCannotBe) {
+    EXPECT_THAT(error_of({{"model_type", "mixtral"}, {"num_experts_per_tok", 9}}).message(),
+                AllOf(HasSubstr("9"), HasSubstr("8")));
+    EXPECT_EQ(error_of({{"model_type", "qwen3_moe"}, {"mlp_only_layers", {3}}}).code(),
+              ErrorCode::not_supported);
+    EXPECT_EQ(error_of({{"model_type", "deepseek_v2"}, {"moe_layer_freq", 2}}).code(),
+              ErrorCode::not_supported);
 }
 
 TEST(ReadConfig, NotesWhatItAssumed) {

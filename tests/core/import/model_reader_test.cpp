@@ -52,7 +52,24 @@ constexpr Count file_counts[] = {
     {"llama-3.1-70b", 70'553'706'496}, {"llama-3.2-1b-tied", 1'235'814'400},
     {"mistral-7b", 7'241'732'096},     {"qwen2.5-0.5b-tied-bias", 494'032'768},
     {"qwen3-8b", 8'190'735'360},       {"gpt2", 124'439'808},
+    {"mixtral-8x7b", 46'702'792'704},  {"qwen3-30b-a3b-moe", 30'532'122'624},
+    {"deepseek-v3", 671'026'419'200},
 };
+
+// Parameters that one token uses.
+constexpr Count active_counts[] = {
+    {"llama-3-8b", 8'030'261'248},
+    {"mixtral-8x7b", 12'879'925'248},
+    {"qwen3-30b-a3b-moe", 3'353'032'704},
+    {"deepseek-v3", 37'552'297'472},
+};
+
+TEST(ReadModel, CountsWhatOneTokenUses) {
+    for (const Count& file : active_counts) {
+        const ModelSpec model = read({{"file", std::string(file.name) + ".json"}});
+        EXPECT_EQ(model.active_parameter_count(), file.parameters) << file.name;
+    }
+}
 
 TEST(ReadModel, CountsEveryPresetExactly) {
     EXPECT_EQ(std::size(preset_counts), embedded::models().size());
@@ -73,13 +90,15 @@ TEST(ReadModel, CountsConfigFilesExactly) {
 }
 
 TEST(ReadModel, RefusesFamiliesThatAreNotBuiltByName) {
-    const std::pair<const char*, const char*> refused[] = {
-        {"bloom-560m", "bloom"},        {"bloom-7b1", "bloom"},
-        {"deepseek-v3", "deepseek_v3"}, {"gemma-3-4b-nested", "gemma3"},
-        {"gpt-neox-20b", "gpt_neox"},   {"llava-1.5-7b-multimodal", "llava"},
-        {"mixtral-8x7b", "mixtral"},    {"opt-13b", "opt"},
-        {"phi-2-headbias", "phi"},      {"qwen3-30b-a3b-moe", "qwen3_moe"},
-        {"t5-3b-encdec", "t5"},         {"t5-small", "t5"}};
+    const std::pair<const char*, const char*> refused[] = {{"bloom-560m", "bloom"},
+                                                           {"bloom-7b1", "bloom"},
+                                                           {"gemma-3-4b-nested", "gemma3"},
+                                                           {"gpt-neox-20b", "gpt_neox"},
+                                                           {"llava-1.5-7b-multimodal", "llava"},
+                                                           {"opt-13b", "opt"},
+                                                           {"phi-2-headbias", "phi"},
+                                                           {"t5-3b-encdec", "t5"},
+                                                           {"t5-small", "t5"}};
     for (const auto& [file, family] : refused) {
         const Error error = error_of({{"file", std::string(file) + ".json"}});
         EXPECT_EQ(error.code(), ErrorCode::not_supported) << file;

@@ -1,21 +1,52 @@
 #include "engines/engine.hpp"
 
+#include <array>
+
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace zeroplan {
+namespace {
+
+constexpr std::array engines{
+    BuiltEngine{EngineKind::native, native_engine,
+                "zeroplan's own: ZeRO 0 to 3, exact to the byte; plan, sim, run"},
+    BuiltEngine{EngineKind::ddp, ddp_engine, "PyTorch DistributedDataParallel; plan, sim"},
+    BuiltEngine{EngineKind::ddp_zero_optimizer, ddp_engine,
+                "DDP with ZeroRedundancyOptimizer (ZeRO 1); plan, sim"},
+    BuiltEngine{EngineKind::fsdp1, fsdp1_engine,
+                "PyTorch FullyShardedDataParallel (ZeRO 0, 2, 3); plan, sim without offload"},
+    BuiltEngine{
+        EngineKind::fsdp2, fsdp2_engine,
+        "PyTorch fully_shard (ZeRO 2, 3) with tensor, pipeline, context parallelism; plan, sim of data "
+        "parallelism"},
+    BuiltEngine{
+        EngineKind::megatron, megatron_engine,
+        "Megatron-LM (ZeRO 0, 1) with tensor, pipeline, sequence, context, expert parallelism; plan, sim "
+        "of data parallelism"},
+    BuiltEngine{EngineKind::single, ddp_engine, "one process on one GPU; plan, sim without offload"},
+};
+
+std::vector<std::string_view> names() {
+    std::vector<std::string_view> names;
+    for (const BuiltEngine& engine : engines) names.push_back(to_string(engine.kind));
+    return names;
+}
+
+}  // namespace
+
+std::span<const BuiltEngine> built_engines() {
+    return engines;
+}
 
 EngineOutput run_engine(const Scenario& scenario) {
-    if (scenario.training.engine == EngineKind::native) return native_engine(scenario);
-    if (scenario.training.engine == EngineKind::megatron) return megatron_engine(scenario);
-    if (scenario.training.engine == EngineKind::single || scenario.training.engine == EngineKind::ddp ||
-        scenario.training.engine == EngineKind::ddp_zero_optimizer)
-        return ddp_engine(scenario);
-    if (scenario.training.engine == EngineKind::fsdp1) return fsdp1_engine(scenario);
-    if (scenario.training.engine == EngineKind::fsdp2) return fsdp2_engine(scenario);
+    for (const BuiltEngine& engine : engines)
+        if (engine.kind == scenario.training.engine) return engine.run(scenario);
     throw Error(
         ErrorCode::not_supported,
         fmt::format("engine '{}' is not modelled by this version", to_string(scenario.training.engine)),
-        "use --engine native (the engine of zeroplan's own runner)", {"", "/training/engine"});
+        fmt::format("use one of {}: --engine native is zeroplan's own runner", fmt::join(names(), ", ")),
+        {"", "/training/engine"});
 }
 
 }  // namespace zeroplan

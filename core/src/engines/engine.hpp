@@ -1,10 +1,20 @@
 #pragma once
+#include <span>
+
 #include "zeroplan/plan.hpp"
 
 namespace zeroplan {
 
 /// Layout and programs of the scenario's engine. Throws Error{not_supported} for an engine that isn't built.
 EngineOutput run_engine(const Scenario& scenario);
+
+/// An engine that is built and what of its jobs is covered.
+struct BuiltEngine {
+    EngineKind kind = EngineKind::native;
+    EngineOutput (*run)(const Scenario&) = nullptr;
+    const char* summary = "";  ///< stages and parallelism planned, and whether sim and run take it
+};
+std::span<const BuiltEngine> built_engines();
 
 /// The engine of our own runner: rules/native, section 3 of the native engine's definition.
 EngineOutput native_engine(const Scenario& scenario);

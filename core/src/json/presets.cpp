@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "embedded_files.hpp"
+#include "engines/engine.hpp"
 #include "import/model_reader.hpp"
 #include "json/cluster_json.hpp"
 #include "json/gpu_json.hpp"
@@ -83,7 +84,10 @@ std::vector<Preset> gpu_presets() {
 }
 
 std::vector<Preset> engine_presets() {
-    return {{"native", "zeroplan's own: ZeRO 0 to 3, exact to the byte, executed by zeroplan run"}};
+    std::vector<Preset> presets;
+    for (const BuiltEngine& engine : built_engines())
+        presets.push_back({std::string(to_string(engine.kind)), engine.summary});
+    return presets;
 }
 
 std::string presets_json(std::string_view what, const std::vector<Preset>& presets, int indent) {

@@ -56,6 +56,23 @@ std::string link_target(const std::string& path) {
     return target;
 }
 
+/// A new file beside `target`, which nobody else has: its name is tried until it is new.
+std::pair<int, std::string> create_beside(const std::string& target) {
+    constexpr int most_tries = 100;
+    for (int number = 0;; ++number) {
+        std::string path = fmt::format("{}.{}-{}.tmp", target, ::getpid(), number);
+        const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (file >= 0 || errno != EEXIST || number == most_tries) return {file, std::move(path)};
+    }
+}
+
+/// Who may read the file that is replaced may read the new one, and nobody else.
+void take_mode_of(const std::string& target, const Descriptor& file, const std::string& path) {
+    struct stat status {};
+    if (::stat(target.c_str(), &status) != 0) return;  // nothing is replaced
+    if (::fchmod(file.number(), status.st_mode & 07777U) != 0) throw_io("write", path, errno);
+}
+
 bool is_no_regular_file(const std::string& path) {
     struct stat status {};
     return ::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode);
@@ -94,10 +111,11 @@ std::string read_text_file(const std::string& path) {
 void write_text_file(const std::string& path, std::string_view text) {
     if (is_no_regular_file(path)) return write_in_place(path, text);
     const std::string target = link_target(path);
-    const std::string temporary = fmt::format("{}.{}.tmp", target, ::getpid());
-    Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+    const auto [number, temporary] = create_beside(target);
+    Descriptor file(number);
     if (file.number() < 0) throw_io("write", path, errno, "does its folder exist, and may you write there?");
     try {
+        take_mode_of(target, file, path);
         write_all(file, text, path);
         if (::fsync(file.number()) != 0 || file.close() != 0) throw_io("write", path, errno);
         if (::rename(temporary.c_str(), target.c_str()) != 0) throw_io("replace", path, errno);

@@ -41,6 +41,24 @@ TEST_F(TextFile, ComesBackAsItWasWritten) {
     EXPECT_EQ(files(), 1U);  // no temporary file stays
 }
 
+TEST_F(TextFile, KeepsTheModeOfWhatItReplaces) {
+    write_text_file(path("x"), "secret");
+    ASSERT_EQ(::chmod(path("x").c_str(), 0640), 0);
+    write_text_file(path("x"), "another secret");
+    struct stat status {};
+    ASSERT_EQ(::stat(path("x").c_str(), &status), 0);
+    EXPECT_EQ(status.st_mode & 07777U, 0640U);
+}
+
+TEST_F(TextFile, LeavesAloneWhatHasItsTemporaryName) {
+    const std::string taken = path("x") + "." + std::to_string(::getpid()) + "-0.tmp";
+    write_text_file(path("elsewhere"), "precious");
+    fs::create_symlink(path("elsewhere"), taken);
+    write_text_file(path("x"), "new");
+    EXPECT_EQ(read_text_file(path("x")), "new");
+    EXPECT_EQ(read_text_file(path("elsewhere")), "precious");
+}
+
 TEST_F(TextFile, IsWrittenBehindALink) {
     write_text_file(path("x"), "old");
     fs::create_symlink(path("x"), path("link"));

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <deque>
 
 #include <fmt/format.h>
@@ -262,9 +263,12 @@ private:
 
     void prepare_gradients(UnitIndex unit) {
         if (!gradients_.bucketed) return;
-        for (const UnitIndex u : needed_units(unit)) {
+        const std::vector<UnitIndex> needed = needed_units(unit);
+        // Two, unless one backward writes into more at once: then only its own may be live.
+        const std::size_t limit = std::max(bucket_limit, needed.size());
+        for (const UnitIndex u : needed) {
             if (empty(u)) continue;
-            while (buckets_.size() >= bucket_limit) free_oldest_bucket();
+            while (buckets_.size() >= limit) free_oldest_bucket();
             const BufferId buffer =
                 builder_.allocate(unit_buffer(BufferRole::gradient_bucket, Category::communication_buffers,
                                               training_.gradient_dtype, u, whole(u)));

@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <stdexcept>
+
 #include <gtest/gtest.h>
 
 #include "core/engines/program_hazards.hpp"
@@ -161,6 +164,43 @@ TEST_P(NativeProgramTest, HasNoHazards) {
         if (replicas && c.stage > 0) scenario.training.shard_group = 4;
         const EngineOutput output = native_engine(scenario);
         EXPECT_EQ(hazards(output.programs[0]), std::vector<std::string>{});
+    }
+}
+
+/// Ties the parameter named `user` to the earlier one named `owner`.
+void tie(ModelSpec& model, const std::string& owner, const std::string& user) {
+    const auto index = [&](const std::string& name) {
+        for (std::uint32_t i = 0; i < model.parameters.size(); ++i)
+            if (model.parameters[i].name == name) return i;
+        throw std::out_of_range(name);
+    };
+    model.parameters[index(user)].shared_with = index(owner);
+}
+
+TEST(NativeGradients, HaveABufferForEachUnitThatOneBackwardWritesInto) {
+    ModelSpec model = build_llama(tiny_llama(false), {});
+    tie(model, "model.layers.0.input_layernorm.weight", "model.layers.2.input_layernorm.weight");
+    tie(model, "model.layers.1.post_attention_layernorm.weight",
+        "model.layers.2.post_attention_layernorm.weight");
+    for (const std::uint32_t stage : {2U, 3U}) {
+        Scenario scenario = scenario_of(model, stage, 8);
+        scenario.training.sequence_length = 128;
+        const StepProgram program = native_engine(scenario).programs[0];
+        EXPECT_EQ(hazards(program), std::vector<std::string>{});
+        // Layer 2's backward writes into layers 0, 1 and 2; before that and after it two are enough.
+        std::size_t live = 0, most = 0;
+        for (const Operation& operation : program.step[0].operations) {
+            const auto bucket = [&](BufferId id) {
+                return program.buffers[id].role == BufferRole::gradient_bucket;
+            };
+            if (const auto* made = std::get_if<Allocate>(&operation.body)) live += bucket(made->buffer);
+            if (const auto* freed = std::get_if<Free>(&operation.body); freed && bucket(freed->buffer)) {
+                --live;
+                EXPECT_FALSE(operation.waits.empty()) << "freed before it was reduced, stage " << stage;
+            }
+            most = std::max(most, live);
+        }
+        EXPECT_EQ(most, 3U) << "stage " << stage;
     }
 }
 

@@ -57,6 +57,14 @@ HostExecutor::HostExecutor(const Plan& plan, HostWorld& world, const Dataset& da
         streams_[static_cast<std::size_t>(stream)] = std::make_unique<StreamThread>();
 }
 
+/// Work on one stream waits for the other and for buffers: no stream may go before all have come to rest.
+HostExecutor::~HostExecutor() {
+    for (const auto& stream : streams_)
+        if (stream != nullptr) stream->abandon();
+    for (const auto& stream : streams_)
+        if (stream != nullptr) stream->join();
+}
+
 void HostExecutor::load() {
     run(program_.load);
     run(program_.init);

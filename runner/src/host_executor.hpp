@@ -21,6 +21,9 @@ namespace zeroplan::runner {
 class HostExecutor {
 public:
     HostExecutor(const Plan& plan, HostWorld& world, const Dataset& dataset, Arena& arena);
+    HostExecutor(const HostExecutor&) = delete;
+    HostExecutor& operator=(const HostExecutor&) = delete;
+    ~HostExecutor();
 
     /// Allocates what stays resident and fills it with the initial values.
     void load();

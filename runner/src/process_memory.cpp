@@ -6,6 +6,8 @@
 #include <sstream>
 #include <string>
 
+#include "control_group_memory.hpp"
+
 namespace zeroplan::runner {
 namespace {
 
@@ -30,12 +32,6 @@ Bytes required_line(const char* path, const std::string& name) {
     return *value;
 }
 
-std::optional<std::uint64_t> number_in(const char* path) {
-    std::ifstream file(path);
-    std::uint64_t value = 0;
-    return file >> value ? std::optional(value) : std::nullopt;
-}
-
 }  // namespace
 
 ProcessMemory process_memory() {
@@ -49,11 +45,9 @@ bool reset_process_peak() {
 }
 
 Bytes available_memory() {
-    Bytes available = required_line("/proc/meminfo", "MemAvailable");
-    const auto limit = number_in("/sys/fs/cgroup/memory.max");  // absent, or "max", where nothing limits it
-    const auto used = number_in("/sys/fs/cgroup/memory.current");
-    if (limit && used) available = std::min(available, Bytes{*limit > *used ? *limit - *used : 0});
-    return available;
+    const Bytes available = required_line("/proc/meminfo", "MemAvailable");
+    const auto left = control_group_memory();
+    return left ? std::min(available, *left) : available;
 }
 
 }  // namespace zeroplan::runner

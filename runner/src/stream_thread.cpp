@@ -1,5 +1,6 @@
 #include "zeroplan/runner/stream_thread.hpp"
 
+#include <stdexcept>
 #include <utility>
 
 namespace zeroplan::runner {
@@ -7,12 +8,23 @@ namespace zeroplan::runner {
 StreamThread::StreamThread() : thread_([this] { run(); }) {}
 
 StreamThread::~StreamThread() {
+    abandon();
+    join();
+}
+
+void StreamThread::abandon() {
     {
         const std::lock_guard lock(mutex_);
         stopping_ = true;
+        if (failure_ == nullptr)
+            failure_ = std::make_exception_ptr(std::runtime_error("the stream was abandoned"));
     }
     submitted_.notify_all();
-    thread_.join();
+    ended_.notify_all();
+}
+
+void StreamThread::join() {
+    if (thread_.joinable()) thread_.join();
 }
 
 StreamThread::Ticket StreamThread::submit(std::function<void()> work) {
@@ -50,8 +62,10 @@ void StreamThread::run() {
             failure = std::current_exception();
         }
         lock.lock();
-        failure_ = failure;
-        if (failure == nullptr) ++done_;
+        if (failure == nullptr)
+            ++done_;
+        else if (failure_ == nullptr)
+            failure_ = failure;
         ended_.notify_all();
     }
 }

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <stdexcept>
+#include <thread>
 #include <vector>
 
 namespace zeroplan::runner {
@@ -34,6 +36,30 @@ TEST(StreamThread, LetsTwoStreamsWaitForEachOther) {
     });
     a.wait(third);
     EXPECT_EQ(value, 123);
+}
+
+TEST(StreamThread, WakesWhoWaitsForWorkThatIsDropped) {
+    std::atomic<bool> go{false}, woken{false};
+    StreamThread a, b;
+    a.submit([&] {
+        while (!go) std::this_thread::yield();
+    });
+    const auto dropped = a.submit([] {});
+    b.submit([&] {
+        try {
+            a.wait(dropped);
+        } catch (const std::runtime_error&) {
+            woken = true;
+        }
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // so that b has begun
+    a.abandon();
+    b.abandon();
+    go = true;
+    a.join();
+    b.join();
+    EXPECT_TRUE(woken);
+    EXPECT_THROW(a.wait(dropped), std::runtime_error);
 }
 
 TEST(StreamThread, HandsItsFailureToWhoeverWaits) {

@@ -19,7 +19,7 @@ public:
     StreamThread();
     StreamThread(const StreamThread&) = delete;
     StreamThread& operator=(const StreamThread&) = delete;
-    /// Drops what hasn't begun and waits for what has.
+    /// abandon() and join().
     ~StreamThread();
 
     Ticket submit(std::function<void()> work);
@@ -27,6 +27,12 @@ public:
     void wait(Ticket ticket);
     /// Until the stream is empty.
     void drain();
+
+    /// Drops what hasn't begun; who waits for it gets an exception. Streams whose work waits for one another
+    /// are all abandoned, then all joined, before any of them is destroyed.
+    void abandon();
+    /// Until the work that has begun has ended. Call abandon() first.
+    void join();
 
 private:
     void run();

@@ -54,8 +54,8 @@ RankGroup account(const StepProgram& program, std::uint32_t index, std::vector<R
     Stages stages = allocator == AllocatorKind::arena ? in_arena(program) : in_caching_allocator(program);
     RankGroup group{.ranks = std::move(ranks), .program = index};
     for (std::size_t i = 0; i < stages.peaks.size(); ++i)
-        group.phases.push_back(
-            {static_cast<Phase>(i), stages.peaks[i].allocated, stages.reserved[i], Bytes{}});
+        group.phases.push_back({static_cast<Phase>(i), stages.peaks[i].allocated, stages.reserved[i], Bytes{},
+                                stages.peaks[i].section, stages.peaks[i].operation});
     constexpr auto steady = static_cast<std::size_t>(Phase::steady_step);
     group.steady = std::move(stages.peaks[steady]);
     group.peak_active = group.steady.allocated;

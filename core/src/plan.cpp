@@ -3,20 +3,36 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "account.hpp"
 #include "engines/engine.hpp"
+#include "plan_warnings.hpp"
 #include "zeroplan/runtime_memory.hpp"
 
 namespace zeroplan {
 namespace {
 
-const PhaseMemory& highest_phase(const RankGroup& group) {
-    // The first step repeats as the steady one, so an equal later phase is the one to name.
-    const PhaseMemory* highest = &group.phases.front();
+/// The phase that decides whether the group fits. What is reserved may never shrink, so of phases with the
+/// same the one that fills it decides; the first step repeats as the steady one, which then is the one to
+/// name.
+const PhaseMemory& deciding_phase(const RankGroup& group) {
+    const auto filled = [](const PhaseMemory& phase) {
+        return std::pair{phase.peak_reserved, phase.peak_allocated};
+    };
+    const PhaseMemory* deciding = &group.phases.front();
     for (const PhaseMemory& phase : group.phases)
-        if (phase.phase != Phase::save && phase.peak_reserved >= highest->peak_reserved) highest = &phase;
-    return *highest;
+        if (phase.phase != Phase::save && filled(phase) >= filled(*deciding)) deciding = &phase;
+    return *deciding;
+}
+
+/// What is certainly in use at once: the highest phase of an allocator without holes.
+Bytes highest_allocated(const Plan& plan) {
+    Bytes highest;
+    for (const RankGroup& group : plan.rank_groups)
+        for (const PhaseMemory& phase : group.phases)
+            if (phase.phase != Phase::save) highest = std::max(highest, phase.peak_allocated);
+    return highest;
 }
 
 Verdict judge(Bytes low, Bytes high, Bytes capacity) {
@@ -24,36 +40,53 @@ Verdict judge(Bytes low, Bytes high, Bytes capacity) {
     return low <= capacity ? Verdict::marginal : Verdict::does_not_fit;
 }
 
-std::string peak_operation(const Plan& plan, const RankGroup& group) {
+const Section& section_of(const StepProgram& program, const PhaseMemory& phase) {
+    switch (phase.phase) {
+        case Phase::load:
+            return program.load;
+        case Phase::init:
+            return program.init;
+        case Phase::first_step:
+            if (!program.first_step.empty()) return program.first_step[phase.section];
+            break;
+        case Phase::steady_step:
+            break;
+        case Phase::save:
+            return program.save;
+    }
+    return program.step[phase.section];
+}
+
+/// The operation that the allocation at a phase's peak serves: the next one that runs.
+std::string peak_operation(const Plan& plan, const RankGroup& group, const PhaseMemory& phase) {
     const StepProgram& program = plan.programs[group.program];
-    const Section& section = program.step[group.steady.section];
-    // The allocation that makes the peak serves the next operation that runs.
-    for (std::size_t o = group.steady.operation; o < section.operations.size(); ++o) {
-        const OperationBody& body = section.operations[o].body;
+    const std::vector<Operation>& operations = section_of(program, phase).operations;
+    for (std::size_t o = phase.operation; o < operations.size(); ++o) {
+        const OperationBody& body = operations[o].body;
         if (std::holds_alternative<Allocate>(body) || std::holds_alternative<Free>(body)) continue;
-        return describe(section.operations[o], program, model_of(plan, group.program),
+        return describe(operations[o], program, model_of(plan, group.program),
                         layout_of(plan, group.program));
     }
-    return "between steps";
+    if (phase.phase == Phase::load) return "load of the parameters";
+    return phase.phase == Phase::init ? "set-up of the optimizer" : "between steps";
 }
 
 MemorySummary summarise(const Plan& plan, const RuntimeMemory& runtime) {
     MemorySummary memory{.capacity = plan.scenario.cluster.gpu.memory_usable};
-    Bytes worst_allocated;
+    const PhaseMemory* deciding = nullptr;
     for (std::uint32_t g = 0; g < plan.rank_groups.size(); ++g) {
-        const PhaseMemory& phase = highest_phase(plan.rank_groups[g]);
-        const Bytes device = phase.peak_reserved + runtime.expected;
-        if (g != 0 && device <= memory.overall_peak_device) continue;
+        const PhaseMemory& phase = deciding_phase(plan.rank_groups[g]);
+        if (deciding != nullptr && phase.peak_reserved <= deciding->peak_reserved) continue;
+        deciding = &phase;
         memory.worst_group = g;
-        memory.overall_peak_device = device;
-        memory.peak_phase = phase.phase;
-        memory.high = phase.peak_reserved + runtime.high;
-        worst_allocated = phase.peak_allocated;
     }
     const RankGroup& worst = plan.rank_groups[memory.worst_group];
-    memory.low = worst_allocated + runtime.low;  // an arena without holes
+    memory.overall_peak_device = deciding->peak_reserved + runtime.expected;
+    memory.high = deciding->peak_reserved + runtime.high;
+    memory.low = highest_allocated(plan) + runtime.low;
     memory.peak_rank = worst.ranks.front().first;
-    memory.peak_operation = peak_operation(plan, worst);
+    memory.peak_phase = deciding->phase;
+    memory.peak_operation = peak_operation(plan, worst, *deciding);
     memory.verdict = judge(memory.low, memory.high, memory.capacity);
     memory.host_capacity = plan.scenario.cluster.host.memory;
     for (const PhaseMemory& phase : worst.phases)
@@ -82,6 +115,16 @@ std::uint64_t ring_bytes_sent(CollectiveKind kind, std::uint64_t bytes, std::uin
     return passes * (bytes - bytes / n);
 }
 
+bool runs_all_reduce(const std::vector<StepProgram>& programs) {
+    for (const StepProgram& program : programs)
+        for (const Section& section : program.step)
+            for (const Operation& operation : section.operations)
+                if (const auto* collective = std::get_if<Collective>(&operation.body);
+                    collective != nullptr && collective->kind == CollectiveKind::all_reduce)
+                    return true;
+    return false;
+}
+
 std::map<std::string, CommunicationVolume> communication(const Plan& plan) {
     std::map<std::string, CommunicationVolume> volumes;
     for (const Section& section : plan.programs[plan.rank_groups[plan.memory.worst_group].program].step) {
@@ -98,45 +141,6 @@ std::map<std::string, CommunicationVolume> communication(const Plan& plan) {
         }
     }
     return volumes;
-}
-
-/// True if anything of the training is kept in host memory.
-bool uses_host_memory(const TrainingConfig& training) {
-    for (const OffloadTarget target : {training.offload_optimizer, training.offload_parameters,
-                                       training.offload_activations, training.offload_gradients})
-        if (target != OffloadTarget::none) return true;
-    return false;
-}
-
-/// What the scenario states and this version's figures leave out.
-void warn_of_what_is_left_out(Plan& plan) {
-    if (uses_host_memory(plan.scenario.training) && plan.memory.host_per_node == Bytes{})
-        plan.warnings.push_back({"host_memory_not_counted",
-                                 "offload saves device memory here; the host memory that it takes is not "
-                                 "counted by this version"});
-    if (const auto watts = plan.scenario.cluster.power_limit_watts)
-        plan.warnings.push_back(
-            {"power_limit_not_modelled",
-             fmt::format("times are those of a GPU without the power limit of {} W, which may slow it down",
-                         *watts)});
-}
-
-void warn(Plan& plan) {
-    for (const std::string& note : plan.scenario.model.notes)
-        plan.warnings.push_back({"model_assumption", note});
-    const RankGroup& worst = plan.rank_groups[plan.memory.worst_group];
-    const PhaseMemory& save = worst.phases.back();
-    if (plan.memory.verdict == Verdict::marginal)
-        plan.warnings.push_back(
-            {"marginal", fmt::format("the interval {} to {} spans the capacity {}: it may or may not fit",
-                                     format_gib(plan.memory.low), format_gib(plan.memory.high),
-                                     format_gib(plan.memory.capacity))});
-    if (save.peak_reserved + worst.runtime > plan.memory.capacity &&
-        plan.memory.verdict != Verdict::does_not_fit)
-        plan.warnings.push_back(
-            {"save_does_not_fit",
-             fmt::format("training fits, but gathering a full checkpoint needs {} of {}",
-                         format_gib(save.peak_reserved + worst.runtime), format_gib(plan.memory.capacity))});
 }
 
 }  // namespace
@@ -194,7 +198,8 @@ std::uint64_t sequence_length_of(const Plan& plan, std::uint32_t program) {
 
 Plan make_plan(const Scenario& scenario) {
     EngineOutput engine = run_engine(scenario);
-    const RuntimeMemory runtime = runtime_memory(scenario, engine.communicators);
+    const RuntimeMemory runtime =
+        runtime_memory(scenario, {engine.communicators, runs_all_reduce(engine.programs)});
     Plan plan{.scenario = scenario,
               .rule_set = std::move(engine.rule_set),
               .layout = std::move(engine.layout),
@@ -208,8 +213,7 @@ Plan make_plan(const Scenario& scenario) {
             account(plan.programs[i], i, std::move(engine.program_ranks[i]), engine.allocator, runtime));
     plan.memory = summarise(plan, runtime);
     plan.communication = communication(plan);
-    warn(plan);
-    warn_of_what_is_left_out(plan);
+    add_plan_warnings(plan);
     return plan;
 }
 

@@ -30,9 +30,29 @@ Constant constant(std::string name, std::uint64_t value, std::string unit, std::
     return {std::move(name), static_cast<double>(value), std::move(unit), std::move(source), std::move(kind)};
 }
 
+// Buffers of one channel towards one neighbour, sending and receiving, in steps of 2 MiB: over NVLink or PCIe
+// 10 + 2 MiB (p2pRecvSetup, p2pSendSetup); over a network that reaches into the device 10 + 10 MiB (LL128 and
+// Simple of what is sent, LL as well of what is received; net.cc sendProxyConnect, recvProxyConnect).
+constexpr std::uint64_t neighbour_mib = 12, network_neighbour_mib = 20;
+// A tree is a chain inside a node; between nodes its first rank has a parent and two children (trees.cc).
+constexpr std::uint64_t chain_neighbours = 2, tree_network_neighbours = 3;
+
 /// Bytes of one communicator whose ring has `channels` channels inside a node.
 std::uint64_t ring_bytes(std::uint64_t channels) {
-    return (4 + 6 * channels + 12 * channels) * mib;
+    return (4 + 6 * channels + neighbour_mib * channels) * mib;
+}
+
+/// Further bytes of one communicator where every channel's ring enters and leaves the node at this rank.
+std::uint64_t network_bytes(std::uint64_t channels) {
+    return (network_neighbour_mib - neighbour_mib) * channels * mib;
+}
+
+/// Further bytes of one communicator that also runs along trees. Channels enter a node at different ranks.
+std::uint64_t tree_bytes(std::uint64_t channels, std::uint64_t node_ranks, bool several_nodes) {
+    const std::uint64_t entering = several_nodes ? (channels + node_ranks - 1) / node_ranks : 0;
+    return (chain_neighbours * neighbour_mib * channels +
+            tree_network_neighbours * network_neighbour_mib * entering) *
+           mib;
 }
 
 RuntimeMemory host_runtime() {
@@ -45,9 +65,44 @@ RuntimeMemory host_runtime() {
                   "calibrated constant")}};
 }
 
+/// What is there only if NCCL chooses so: it makes the high end, since an estimate errs to the high side.
+void add_if_chosen(RuntimeMemory& memory, const Communicators& communicators, const char* name,
+                   std::uint64_t bytes, const char* source) {
+    if (bytes == 0) return;
+    memory.high += communicators.count * Bytes{bytes};
+    memory.constants.push_back(constant(name, bytes, "B", source, "assumption"));
+}
+
+void add_nvls(RuntimeMemory& memory, std::uint64_t communicators, std::uint64_t node_ranks) {
+    const Bytes buffers = checked_product(2 * nvls_channels, node_ranks) * Bytes{mib};
+    memory.expected += communicators * buffers;
+    memory.high += communicators * buffers;
+    memory.constants.push_back(constant("nccl_nvls_bytes", buffers.count(), "B",
+                                        "of each communicator, NCCL 2.28.9: 16 NVLS channels of 2 MiB a rank "
+                                        "of the node; none if NVLS is off",
+                                        "exact rule"));
+}
+
+void add_rings(RuntimeMemory& memory, const Communicators& communicators, const Range& channels, bool pcie) {
+    memory.low += communicators.count * Bytes{ring_bytes(channels.low)};
+    memory.expected += communicators.count * Bytes{ring_bytes(channels.expected)};
+    memory.high += communicators.count * Bytes{ring_bytes(channels.high)};
+    memory.constants.push_back(constant("nccl_communicators", communicators.count, "1",
+                                        "those that the engine keeps on a rank; each has its own buffers",
+                                        "exact rule"));
+    memory.constants.push_back(constant(
+        "nccl_channels", channels.expected, "1",
+        pcie ? "NCCL over PCIe, interval 2 to 8" : "NCCL over NVLink, interval 16 to 32", "assumption"));
+    memory.constants.push_back(constant(
+        "nccl_ring_bytes", ring_bytes(channels.expected), "B",
+        "of each communicator, by NCCL 2.28.9's rule of 4 MiB + 18 MiB a channel, which is exact, on "
+        "the channels assumed above",
+        "assumption"));
+}
+
 }  // namespace
 
-RuntimeMemory runtime_memory(const Scenario& scenario, std::uint64_t communicators) {
+RuntimeMemory runtime_memory(const Scenario& scenario, const Communicators& communicators) {
     const ClusterSpec& cluster = scenario.cluster;
     if (cluster.gpu.is_host) return host_runtime();
 
@@ -62,26 +117,23 @@ RuntimeMemory runtime_memory(const Scenario& scenario, std::uint64_t communicato
 
     const bool pcie = cluster.intra_node == IntraNode::pcie;
     const Range channels = pcie ? pcie_channels : nvlink_channels;
-    memory.low += communicators * Bytes{ring_bytes(channels.low)};
-    memory.expected += communicators * Bytes{ring_bytes(channels.expected)};
-    memory.high += communicators * Bytes{ring_bytes(channels.high)};
-    memory.constants.push_back(constant(
-        "nccl_channels", channels.expected, "1",
-        pcie ? "NCCL over PCIe, interval 2 to 8" : "NCCL over NVLink, interval 16 to 32", "assumption"));
-    memory.constants.push_back(constant("nccl_ring_bytes", ring_bytes(channels.expected), "B",
-                                        "NCCL 2.28.9 buffers of one communicator: 4 MiB + 18 MiB a channel",
-                                        "exact rule"));
+    add_rings(memory, communicators, channels, pcie);
     const std::uint64_t node_ranks = std::min(cluster.gpus_per_node, scenario.world_size());
     const bool nvls =
         cluster.intra_node == IntraNode::nvswitch && cluster.gpu.compute_capability >= 90 && node_ranks > 1;
-    if (nvls) {
-        const Bytes buffers = checked_product(2 * nvls_channels, node_ranks) * Bytes{mib};
-        memory.expected += communicators * buffers;
-        memory.high += communicators * buffers;
-        memory.constants.push_back(constant(
-            "nccl_nvls_bytes", buffers.count(), "B",
-            "NCCL 2.28.9: 16 NVLS channels of 2 MiB a rank of the node; none if NVLS is off", "exact rule"));
-    }
+    if (nvls) add_nvls(memory, communicators.count, node_ranks);
+    const bool several_nodes = scenario.world_size() > node_ranks;
+    if (several_nodes)
+        add_if_chosen(
+            memory, communicators, "nccl_network_bytes_at_most", network_bytes(channels.high),
+            "of each communicator, in the high end only: a rank at which every channel's ring crosses "
+            "to another node, 8 MiB more a channel");
+    if (communicators.all_reduces)
+        add_if_chosen(
+            memory, communicators, "nccl_tree_bytes_at_most",
+            tree_bytes(channels.high, node_ranks, several_nodes),
+            "of each communicator, in the high end only: if NCCL runs all-reduces along trees, 12 MiB "
+            "a channel and neighbour in the node, 20 MiB over the network");
     return memory;
 }
 

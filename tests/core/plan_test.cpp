@@ -1,5 +1,7 @@
 #include "zeroplan/plan.hpp"
 
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "zeroplan/io.hpp"
@@ -39,6 +41,61 @@ TEST(PlanWarnings, NameHostMemoryThatIsNotCounted) {
     const Plan offloaded =
         plan_of(R"("engine": "fsdp2", "offload_parameters": "cpu", "offload_optimizer": "cpu")");
     EXPECT_EQ(warns(offloaded, "host_memory_not_counted"), offloaded.memory.host_per_node == Bytes{});
+}
+
+TEST(PlanWarnings, NameKeysWithoutEffect) {
+    EXPECT_FALSE(warns(plan_of(""), "no_effect"));
+    EXPECT_TRUE(warns(plan_of(R"("offload_fraction": 0.5)"), "no_effect"));
+    EXPECT_TRUE(warns(plan_of(R"("recompute_every": 2)"), "no_effect"));
+    EXPECT_FALSE(warns(plan_of(R"("recompute_every": 2, "recompute": "selective_layer")"), "no_effect"));
+    EXPECT_TRUE(warns(plan_of(R"("pipeline_schedule": "gpipe")"), "no_effect"));
+    EXPECT_TRUE(warns(plan_of(R"("engine": "megatron", "sequence_parallel": true)"), "no_effect"));
+}
+
+TEST(PlanWarnings, SayThatSelectiveRecomputeIsNoneWithFusedAttention) {
+    const std::string selective = R"("zero_stage": 1, "recompute": "selective", "attention": )";
+    const Plan flash = plan_of(selective + R"("flash")");
+    EXPECT_TRUE(warns(flash, "no_effect"));
+    EXPECT_EQ(flash.memory.overall_peak_device, plan_of(R"("zero_stage": 1)").memory.overall_peak_device);
+    const Plan eager = plan_of(selective + R"("eager")");
+    EXPECT_FALSE(warns(eager, "no_effect"));
+    EXPECT_LT(eager.memory.overall_peak_device,
+              plan_of(R"("zero_stage": 1, "attention": "eager")").memory.overall_peak_device);
+}
+
+TEST(PlanWarnings, NameASlidingWindowShorterThanTheSequence) {
+    const auto plan = [](const std::string& model, const char* sequence) {
+        return make_plan(resolve_scenario({"",
+                                           R"({"model": {"preset": ")" + model +
+                                               R"("}, "training": {"zero_stage": 3, "sequence_length": )" +
+                                               sequence + "}}",
+                                           {}}));
+    };
+    const auto names_window = [](const Plan& p) {
+        for (const Warning& warning : p.warnings)
+            if (warning.message.find("sliding_window of 4,096") != std::string::npos) return true;
+        return false;
+    };
+    EXPECT_TRUE(names_window(plan("mistral-7b", "8192")));
+    EXPECT_FALSE(names_window(plan("mistral-7b", "4096")));
+    EXPECT_FALSE(names_window(plan("llama-2-7b", "8192")));
+}
+
+TEST(PlanSummary, JudgesThePhaseThatFillsTheDevice) {
+    const Plan plan = plan_of(R"("zero_stage": 3, "micro_batch_size": 1)");
+    const RankGroup& group = plan.rank_groups[plan.memory.worst_group];
+    Bytes allocated, reserved;
+    for (const PhaseMemory& phase : group.phases) {
+        if (phase.phase == Phase::save) continue;
+        allocated = std::max(allocated, phase.peak_allocated);
+        reserved = std::max(reserved, phase.peak_reserved);
+    }
+    EXPECT_EQ(plan.memory.overall_peak_device, reserved + group.runtime);
+    EXPECT_LE(plan.memory.low, plan.memory.overall_peak_device);
+    EXPECT_LE(plan.memory.overall_peak_device, plan.memory.high);
+    EXPECT_GE(plan.memory.low, allocated);
+    for (const PhaseMemory& phase : group.phases)
+        if (phase.phase == plan.memory.peak_phase) EXPECT_EQ(phase.peak_reserved, reserved);
 }
 
 TEST(PlanWarnings, NameAPowerLimit) {

@@ -154,6 +154,8 @@ struct DecoderConfig {
     bool tie_word_embeddings = false;
     bool fused_qkv = false;  ///< gpt2's c_attn: one linear of 3·hidden
     bool dropout = false;    ///< attention and hidden dropout masks are kept for backward
+    std::uint64_t sliding_window =
+        0;  ///< tokens that a token attends to in the file's words; 0: all before it
     std::optional<ExpertConfig> experts{};
     std::optional<LatentAttentionConfig> latent_attention{};
     friend bool operator==(const DecoderConfig&, const DecoderConfig&) = default;

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,8 @@ struct PhaseMemory {
     Phase phase = Phase::load;
     Bytes peak_allocated, peak_reserved;
     Bytes host_per_node;
+    std::uint32_t section = 0;  ///< where `peak_allocated` is reached: a section of the phase …
+    OperationId operation = 0;  ///< … and the operation of it that was being issued
     friend bool operator==(const PhaseMemory&, const PhaseMemory&) = default;
 };
 
@@ -48,8 +51,8 @@ struct MemorySummary {
     Bytes capacity, low, high;      ///< interval of overall_peak_device
     Verdict verdict = Verdict::fits;
     std::uint64_t peak_rank = 0;
-    Phase peak_phase = Phase::steady_step;
-    std::string peak_operation;  ///< for people
+    Phase peak_phase = Phase::steady_step;  ///< the phase whose peak is judged
+    std::string peak_operation;             ///< of that phase, for people
     Bytes host_per_node, host_capacity;
     friend bool operator==(const MemorySummary&, const MemorySummary&) = default;
 };
@@ -76,6 +79,18 @@ struct Constant {
     friend bool operator==(const Constant&, const Constant&) = default;
 };
 
+/// A scenario that was planned again with one change, because it doesn't fit as it is.
+struct Remedy {
+    std::string flags;  ///< the change as the command line takes it: "--recompute full"
+    std::string price;  ///< what it costs, in words
+    Bytes overall_peak_device, capacity;
+    Verdict verdict = Verdict::fits;
+    /// Time of a step over that without the change; none where the step's time is not modelled.
+    std::optional<double> step_time_ratio;
+    bool needs_hardware = false;  ///< more or other GPUs
+    friend bool operator==(const Remedy&, const Remedy&) = default;
+};
+
 /// The part of the model that the ranks of one program hold, where tensor, pipeline, context or expert
 /// parallelism leaves them less than all of it.
 struct RankModel {
@@ -97,6 +112,7 @@ struct Plan {
     std::map<std::string, CommunicationVolume> communication;  ///< by collective
     std::vector<Warning> warnings;
     std::vector<Constant> constants;
+    std::vector<Remedy> remedies;  ///< where it doesn't fit and find_remedies() was asked
     friend bool operator==(const Plan&, const Plan&) = default;
 };
 

@@ -27,8 +27,9 @@ const KeyNames padded_names{"vocab_size_padded"};
 const KeyNames activation_names{"hidden_act", "activation_function", "hidden_activation"};
 
 constexpr std::string_view other_keys[] = {
-    "model_type", "architectures",  "mlp",      "position_embedding",  "normalization", "linear_bias",
-    "dropout",    "attention_bias", "mlp_bias", "tie_word_embeddings", "description"};
+    "model_type", "architectures",  "mlp",      "position_embedding",  "normalization",  "linear_bias",
+    "dropout",    "attention_bias", "mlp_bias", "tie_word_embeddings", "sliding_window", "use_sliding_window",
+    "description"};
 
 // No model is near these; larger numbers are mistakes.
 constexpr std::uint64_t most_vocabulary = 1ULL << 30, most_width = 1ULL << 24, most_layers = 10'000,
@@ -225,6 +226,9 @@ private:
         const std::uint64_t usual =
             family_.max_position_embeddings != 0 || has_table ? family_.max_position_embeddings : 2048;
         result_.decoder.max_position_embeddings = size(position_names, most_positions, usual);
+        // Qwen's files state a window and switch it off; a file without the switch means what it states.
+        if (config_.boolean("use_sliding_window").value_or(true))
+            result_.decoder.sliding_window = config_.size({"sliding_window"}, most_positions).value_or(0);
     }
 
     void add_notes() {

@@ -1,0 +1,97 @@
+#include "plan_warnings.hpp"
+
+#include <fmt/format.h>
+
+namespace zeroplan {
+namespace {
+
+/// True if anything of the training is kept in host memory.
+bool uses_host_memory(const TrainingConfig& training) {
+    for (const OffloadTarget target : {training.offload_optimizer, training.offload_parameters,
+                                       training.offload_activations, training.offload_gradients})
+        if (target != OffloadTarget::none) return true;
+    return false;
+}
+
+/// What the scenario states and this version's figures leave out.
+void warn_of_what_is_left_out(Plan& plan) {
+    if (uses_host_memory(plan.scenario.training) && plan.memory.host_per_node == Bytes{})
+        plan.warnings.push_back({"host_memory_not_counted",
+                                 "offload saves device memory here; the host memory that it takes is not "
+                                 "counted by this version"});
+    if (const auto watts = plan.scenario.cluster.power_limit_watts)
+        plan.warnings.push_back(
+            {"power_limit_not_modelled",
+             fmt::format("times are those of a GPU without the power limit of {} W, which may slow it down",
+                         *watts)});
+}
+
+void warn_of_no_effect(Plan& plan, const char* key, const std::string& value, const char* needs) {
+    plan.warnings.push_back({"no_effect", fmt::format("{} = {} has no effect {}", key, value, needs)});
+}
+
+/// Keys that say something, but not to this scenario. A default is never said by anyone.
+void warn_of_keys_without_effect(Plan& plan) {
+    const TrainingConfig& t = plan.scenario.training;
+    if (t.offload_fraction != 1 && t.offload_optimizer == OffloadTarget::none)
+        warn_of_no_effect(plan, "offload_fraction", fmt::format("{}", t.offload_fraction),
+                          "without offload_optimizer");
+    if (t.recompute_every != 1 && t.recompute != Recompute::selective_layer && t.recompute != Recompute::full)
+        warn_of_no_effect(plan, "recompute_every", fmt::format("{}", t.recompute_every),
+                          "unless recompute is selective_layer");
+    const bool one_stage = t.pipeline_parallel == 1;
+    if (one_stage && t.pipeline_schedule == PipelineSchedule::gpipe)
+        warn_of_no_effect(plan, "pipeline_schedule", "gpipe", "with pipeline_parallel 1");
+    if (one_stage && t.virtual_pipeline > 1)
+        warn_of_no_effect(plan, "virtual_pipeline", fmt::format("{}", t.virtual_pipeline),
+                          "with pipeline_parallel 1");
+    if (t.sequence_parallel && t.tensor_parallel == 1)
+        warn_of_no_effect(plan, "sequence_parallel", "true", "with tensor_parallel 1");
+    if (t.async_tensor_parallel && t.tensor_parallel == 1)
+        warn_of_no_effect(plan, "async_tensor_parallel", "true", "with tensor_parallel 1");
+}
+
+/// Fused attention keeps its output and a number a row; neither grows with the square of the sequence.
+void warn_of_needless_recompute(Plan& plan) {
+    const TrainingConfig& t = plan.scenario.training;
+    if (plan.scenario.model.batch != BatchKind::tokens) {
+        if (t.recompute != Recompute::none)
+            warn_of_no_effect(plan, "recompute", std::string(to_string(t.recompute)),
+                              "on a plain stack: it recomputes transformer layers");
+    } else if (t.recompute == Recompute::selective && t.attention != AttentionKernel::eager) {
+        plan.warnings.push_back(
+            {"no_effect",
+             fmt::format("recompute = selective saves no memory over none with {} attention, which "
+                         "keeps no scores for backward; full does, at the price of another forward",
+                         to_string(t.attention))});
+    }
+}
+
+void warn_of_memory(Plan& plan) {
+    const MemorySummary& memory = plan.memory;
+    const RankGroup& worst = plan.rank_groups[memory.worst_group];
+    const PhaseMemory& save = worst.phases.back();
+    if (memory.verdict == Verdict::marginal)
+        plan.warnings.push_back(
+            {"marginal",
+             fmt::format("the interval {} to {} spans the capacity {}: it may or may not fit",
+                         format_gib(memory.low), format_gib(memory.high), format_gib(memory.capacity))});
+    if (save.peak_reserved + worst.runtime > memory.capacity && memory.verdict != Verdict::does_not_fit)
+        plan.warnings.push_back(
+            {"save_does_not_fit",
+             fmt::format("training fits, but gathering a full checkpoint needs {} of {}",
+                         format_gib(save.peak_reserved + worst.runtime), format_gib(memory.capacity))});
+}
+
+}  // namespace
+
+void add_plan_warnings(Plan& plan) {
+    for (const std::string& note : plan.scenario.model.notes)
+        plan.warnings.push_back({"model_assumption", note});
+    warn_of_memory(plan);
+    warn_of_keys_without_effect(plan);
+    warn_of_needless_recompute(plan);
+    warn_of_what_is_left_out(plan);
+}
+
+}  // namespace zeroplan

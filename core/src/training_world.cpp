@@ -74,6 +74,14 @@ void check_world(const TrainingConfig& c, const TrainingInput& input, const Clus
          hint);
 }
 
+/// One process has one GPU.
+void check_single(const TrainingConfig& c, const TrainingInput& input, const ClusterSpec& cluster) {
+    if (c.engine != EngineKind::single || cluster.gpus_used == 1) return;
+    fail(input, "engine",
+         fmt::format("engine single is one process on one GPU, but there are {}", gpus_in_words(cluster)),
+         "use one GPU (--gpus 1, or \"gpus_used\": 1), or engine ddp, which is the same on several");
+}
+
 /// Largest divisor of `whole` that is at most `wanted`.
 std::uint64_t divisor_below(std::uint64_t whole, std::uint64_t wanted) {
     std::uint64_t best = 1;
@@ -156,6 +164,7 @@ TrainingConfig fitted(TrainingConfig config, const TrainingInput& input, const M
     config.data_parallel =
         input.data_parallel ? *input.data_parallel : derived_data_parallel(config, input, cluster);
     check_world(config, input, cluster);
+    check_single(config, input, cluster);
     fit_groups(config, input);
     check_pipeline_layout(config, input, model);
     fit_sequence(config, input, model);

@@ -21,6 +21,7 @@ constexpr std::string_view default_topology = "dgx-h100";
 
 // No cluster comes near these; a larger number is a unit mistaken.
 constexpr std::uint64_t most_nodes = 1'000'000, most_gpus_per_node = 4096, most_cores = 100'000;
+constexpr std::uint64_t most_ranks = 16'384;
 constexpr std::uint64_t largest_memory = 1'000'000'000'000'000;
 constexpr double largest_rate = 1e15;
 
@@ -160,6 +161,23 @@ void check_gpus_used(const ObjectReader& reader, const ClusterSpec& cluster) {
                                 round_up(used, per_node), per_node));
 }
 
+/// More ranks than any rule here was checked with.
+void check_world_size(const ObjectReader& reader, const ClusterSpec& cluster) {
+    if (cluster.gpus_used <= most_ranks) return;
+    const bool states_gpus = reader.has("gpus_used");
+    reader.fail(states_gpus ? "gpus_used" : "nodes",
+                states_gpus
+                    ? fmt::format("{} ranks are more than the {} that can be planned",
+                                  format_count(cluster.gpus_used), format_count(most_ranks))
+                    : fmt::format("{} nodes × {} GPUs = {} ranks are more than the {} that can be planned",
+                                  format_count(cluster.nodes), cluster.gpus_per_node,
+                                  format_count(cluster.gpus_used), format_count(most_ranks)),
+                cluster.gpus_per_node <= most_ranks
+                    ? fmt::format("use at most {} nodes of {} GPUs", most_ranks / cluster.gpus_per_node,
+                                  cluster.gpus_per_node)
+                    : fmt::format("use at most {} GPUs", most_ranks));
+}
+
 /// `nodes` and `gpus_used`, each of which gives the other where it is absent.
 void read_counts(const ObjectReader& reader, ClusterSpec& cluster) {
     const auto nodes = reader.integer("nodes", 1, most_nodes);
@@ -169,6 +187,7 @@ void read_counts(const ObjectReader& reader, ClusterSpec& cluster) {
     cluster.gpus_used =
         used ? *used : checked_product(cluster.nodes, cluster.gpus_per_node, "GPUs of the cluster");
     check_gpus_used(reader, cluster);
+    check_world_size(reader, cluster);
 }
 
 /// Ranks that talk need a link to talk over.
@@ -185,10 +204,15 @@ void check_links(const ObjectReader& reader, const ClusterSpec& cluster) {
             "inter_node",
             fmt::format("{} GPUs stand on several nodes of {}, but nothing connects the nodes",
                         cluster.gpus_used, cluster.gpus_per_node),
-            R"(give for example "inter_node": {"kind": "infiniband", "bytes_per_second_per_gpu": 50000000000})");
+            R"(give for example "inter_node": {"kind": "infiniband", "bytes_per_second_per_gpu": 50000000000}, )"
+            R"(or the machines that the GPUs stand in: "topology": "dgx-h100")");
 }
 
 }  // namespace
+
+std::span<const std::string_view> cluster_keys() {
+    return scenario_keys;
+}
 
 ClusterSpec read_cluster(const json& value, ErrorPlace place) {
     const ObjectReader reader(value, std::move(place));

@@ -1,4 +1,7 @@
 #pragma once
+#include <span>
+#include <string_view>
+
 #include <nlohmann/json_fwd.hpp>
 
 #include "zeroplan/cluster_spec.hpp"
@@ -18,6 +21,9 @@ namespace zeroplan {
 ///
 /// Throws Error with pointer, both values and a way out for unknown keys and values that cannot be.
 ClusterSpec read_cluster(const nlohmann::json& cluster, ErrorPlace place);
+
+/// Every key that `cluster` may have.
+std::span<const std::string_view> cluster_keys();
 
 /// The inverse, every key written out.
 nlohmann::json cluster_json(const ClusterSpec& cluster);

@@ -10,6 +10,7 @@
 namespace zeroplan {
 namespace {
 
+constexpr std::string_view keys[] = {"learning_rate", "epochs", "steps", "seed", "data", "checkpoint"};
 constexpr std::string_view synthetic = "synthetic:";
 constexpr std::uint64_t largest_count = 1ULL << 40;
 
@@ -52,10 +53,14 @@ std::string read_data(const ObjectReader& run, const ModelSpec& model, std::uint
 
 }  // namespace
 
+std::span<const std::string_view> run_keys() {
+    return keys;
+}
+
 RunConfig read_run(const nlohmann::json& run, const ModelSpec& model, std::uint64_t sequence_length,
                    ErrorPlace place) {
     const ObjectReader object(run, std::move(place));
-    object.allow_only({"learning_rate", "epochs", "steps", "seed", "data", "checkpoint"});
+    object.allow_only(keys);
     RunConfig config;
     config.learning_rate = object.number("learning_rate", 0, 1e6).value_or(config.learning_rate);
     config.epochs = object.integer("epochs", 1, largest_count).value_or(config.epochs);

@@ -1,4 +1,7 @@
 #pragma once
+#include <span>
+#include <string_view>
+
 #include <nlohmann/json_fwd.hpp>
 
 #include "zeroplan/scenario.hpp"
@@ -10,6 +13,9 @@ namespace zeroplan {
 /// plain stack's.
 RunConfig read_run(const nlohmann::json& run, const ModelSpec& model, std::uint64_t sequence_length,
                    ErrorPlace place);
+
+/// Every key that `run` may have.
+std::span<const std::string_view> run_keys();
 
 nlohmann::ordered_json run_to_json(const RunConfig& run);
 

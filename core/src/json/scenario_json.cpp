@@ -56,6 +56,18 @@ void check_schema(const ObjectReader& scenario) {
                       "use the version of zeroplan that wrote the file");
 }
 
+/// `"model": "mistral-7b"`, which the command line's --model takes, but a scenario doesn't.
+Error model_is_no_object(const std::string& text, const ErrorPlace& place) {
+    const bool path = text.find('/') != std::string::npos || text.find(".json") != std::string::npos ||
+                      text.find(".safetensors") != std::string::npos;
+    return {
+        ErrorCode::invalid_input, fmt::format("\"model\" must be an object, but is {}", json(text).dump()),
+        fmt::format("write {}: {{\"preset\": name}} is a built-in model, {{\"file\": path}} a config.json, "
+                    "safetensors or a folder of them, and the keys of a config.json may stand there, too",
+                    json{{path ? "file" : "preset", text}}.dump()),
+        place};
+}
+
 ModelSpec read_model_of(const ObjectReader& scenario, const ScenarioDocument& document,
                         const TrainingConfig& training) {
     const json* model = scenario.find("model");
@@ -64,8 +76,21 @@ ModelSpec read_model_of(const ObjectReader& scenario, const ScenarioDocument& do
                     "name one with --model (zeroplan list models shows the presets), or put \"model\" into "
                     "the scenario",
                     {document.file, ""});
+    if (model->is_string()) throw model_is_no_object(model->get<std::string>(), scenario.place("model"));
     const std::string folder = std::filesystem::path(document.file).parent_path().string();
     return as_trained(read_model(*model, folder, lowering_of(training), scenario.place("model")), training);
+}
+
+/// No operator has a window: attention is planned over the whole sequence.
+void note_sliding_window(Scenario& scenario) {
+    if (!scenario.model.decoder) return;
+    const std::uint64_t window = scenario.model.decoder->sliding_window,
+                        sequence = scenario.training.sequence_length;
+    if (window != 0 && window < sequence)
+        scenario.model.notes.push_back(fmt::format(
+            "the model's sliding_window of {} tokens is not modelled: attention is planned over all "
+            "{} tokens, so time, and memory with eager attention, are estimated from above",
+            format_count(window), format_count(sequence)));
 }
 
 /// A rotary embedding has no last position, but a model was not trained beyond this one.
@@ -98,6 +123,7 @@ Scenario read_scenario(const ScenarioDocument& document) {
     scenario.run =
         read_run(part("run"), scenario.model, scenario.training.sequence_length, object.place("run"));
     note_long_sequences(scenario);
+    note_sliding_window(scenario);
     return scenario;
 }
 

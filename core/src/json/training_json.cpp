@@ -165,6 +165,10 @@ void read_offloads(TrainingConfig& config, const ObjectReader& object) {
 
 }  // namespace
 
+std::span<const std::string_view> training_keys() {
+    return keys;
+}
+
 TrainingInput read_training(const json& training, ErrorPlace place) {
     const ObjectReader object(training, place);
     object.allow_only(keys);

@@ -75,7 +75,7 @@ public:
         try {
             const Plan plan = make_plan(resolve_scenario({.text = measured.scenario_json}));
             add_memory(plan, measured);
-            add_time(plan, measured);
+            add_time_or_refusal(plan, measured);
         } catch (const Error& error) {
             report_.refused.push_back({measured.id, measured.source, error.what()});
         }
@@ -92,6 +92,21 @@ private:
         if (measured.fits)
             report_.fits.push_back(
                 {measured.id, measured.source, *measured.tier, *measured.fits, plan.memory.verdict});
+    }
+
+    /// A step whose time is not modelled may have its memory compared all the same.
+    void add_time_or_refusal(const Plan& plan, const MeasuredCase& measured) {
+        try {
+            add_time(plan, measured);
+        } catch (const Error& error) {
+            report_.refused.push_back({measured.id, measured.source, error.what(), has_memory(measured)});
+        }
+    }
+
+    static bool has_memory(const MeasuredCase& measured) {
+        const bool bytes = std::any_of(measured.measured.begin(), measured.measured.end(),
+                                       [](const Measurement& m) { return m.counter != Counter::time; });
+        return measured.tier.has_value() && (bytes || measured.fits.has_value());
     }
 
     void add_time(const Plan& plan, const MeasuredCase& measured) {

@@ -22,7 +22,8 @@ int run_plan(const PlanFlags& flags) {
     if (flags.output.json)
         command::print(plan_json(plan));
     else if (!flags.output.quiet)
-        command::print(plan_text(plan, command::terminal_style()));
+        command::print(plan_text(plan, command::terminal_style(),
+                                 defaults_taken(command::to_request(flags.scenario), plan.scenario)));
     return plan.memory.verdict == Verdict::does_not_fit ? 1 : 0;
 }
 

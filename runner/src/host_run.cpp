@@ -82,6 +82,7 @@ public:
         save();
         measure();
         result_.report.backend = "host";
+        result_.report.steps_per_epoch = executor_.schedule().steps_per_epoch();
         result_.report.world_size = static_cast<std::uint64_t>(control_.size());
         result_.report.wall_s = seconds_since(begin);
         return std::move(result_);

@@ -109,9 +109,36 @@ int run_rank(const RunFlags& flags, const Plan& plan, const runner::RankEnvironm
     return agrees(plan, run.report) ? 0 : 1;
 }
 
+/// Sums within a shard group come before sums over the replicas, so their rounding is not that of one sum
+/// over all ranks in order.
+void warn_of_grouped_sums(Plan& plan) {
+    const std::uint64_t group = plan.layout.shard_group, ranks = plan.scenario.world_size();
+    if (plan.scenario.training.zero_stage == 0 || group == ranks) return;
+    plan.warnings.push_back(
+        {"grouped_sums",
+         fmt::format("gradients are summed over {} ranks of a shard group first, then over {} "
+                     "replicas: the parameters are bitwise those of other runs with this "
+                     "grouping, not those of ZeRO 0 or of one group",
+                     group, ranks / group)});
+}
+
+/// What can't be run is blamed on the flag or key that asked for it, as plan and sim do.
+Plan plan_of_run(const RunFlags& flags, int ranks, bool starts_ranks) {
+    const ScenarioRequest request = request_of_run(flags.scenario, ranks);
+    const Scenario scenario = resolve_scenario(request);
+    try {
+        runner::check_host_run(scenario);
+        Plan plan = make_plan(scenario);
+        if (starts_ranks) check_memory(plan);
+        warn_of_grouped_sums(plan);
+        return plan;
+    } catch (const Error& error) {
+        throw blame(error, request);
+    }
+}
+
 int start_ranks(const RunFlags& flags, const Plan& plan, int ranks, const std::vector<std::string>& command) {
     check_trace_file(flags.trace);
-    check_memory(plan);
     if (!flags.scenario.save_scenario.empty())
         write_text_file(flags.scenario.save_scenario, scenario_json(plan.scenario));
     return runner::launch(ranks, command);
@@ -123,9 +150,7 @@ int run(const RunFlags& flags, const std::vector<std::string>& command) {
     try {
         const auto launched = environment ? std::optional(environment->world_size) : std::nullopt;
         const int ranks = ranks_of_run(flags.ranks, flags.scenario, launched);
-        const Scenario scenario = scenario_of_run(flags.scenario, ranks);
-        runner::check_host_run(scenario);
-        const Plan plan = make_plan(scenario);
+        const Plan plan = plan_of_run(flags, ranks, !environment);
         return environment ? run_rank(flags, plan, *environment) : start_ranks(flags, plan, ranks, command);
     } catch (const Error& error) {
         if (!environment || !runner::report_to_launcher(error)) throw;

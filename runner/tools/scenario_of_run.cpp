@@ -74,7 +74,7 @@ int ranks_of_run(std::optional<int> ranks_flag, const command::ScenarioFlags& fl
     return ranks;
 }
 
-Scenario scenario_of_run(const command::ScenarioFlags& flags, int ranks) {
+ScenarioRequest request_of_run(const command::ScenarioFlags& flags, int ranks) {
     check_cluster_flags(flags);
     command::ScenarioFlags rest = flags;
     for (const char* flag : {"--topology", "--nodes", "--gpu", "--gpus"}) rest.values.erase(flag);
@@ -84,7 +84,7 @@ Scenario scenario_of_run(const command::ScenarioFlags& flags, int ranks) {
          fmt::format(R"({{"topology":"host","nodes":1,"gpus_used":{},"host":{{"memory_bytes":{}}}}})", ranks,
                      memory_of_machine()),
          "--ranks"});
-    return resolve_scenario(request);
+    return request;
 }
 
 void check_memory(const Plan& plan) {

@@ -94,8 +94,11 @@ TEST(PlanSummary, JudgesThePhaseThatFillsTheDevice) {
     EXPECT_LE(plan.memory.low, plan.memory.overall_peak_device);
     EXPECT_LE(plan.memory.overall_peak_device, plan.memory.high);
     EXPECT_GE(plan.memory.low, allocated);
-    for (const PhaseMemory& phase : group.phases)
-        if (phase.phase == plan.memory.peak_phase) EXPECT_EQ(phase.peak_reserved, reserved);
+    const auto deciding =
+        std::find_if(group.phases.begin(), group.phases.end(),
+                     [&](const PhaseMemory& phase) { return phase.phase == plan.memory.peak_phase; });
+    ASSERT_NE(deciding, group.phases.end());
+    EXPECT_EQ(deciding->peak_reserved, reserved);
 }
 
 TEST(PlanWarnings, NameAPowerLimit) {

@@ -78,6 +78,23 @@ TEST(Score, ComparesLikeWithLikeAndListsRefusals) {
     EXPECT_THAT(score_text(report), testing::HasSubstr("1 cases refused"));
 }
 
+TEST(Score, TellsARefusedTimeFromARefusedCase) {
+    // Memory under offload is planned, its time is not.
+    const auto cases = read_measured_cases(
+        R"({"id":"o","source":"s","scenario":{"model":{"preset":"gpt2"},"training":{"engine":"fsdp2",)"
+        R"("offload_parameters":"cpu","offload_optimizer":"cpu"}},)"
+        R"("measured":{"peak_reserved_bytes":4000000000,"step_time_s":1},"tier":"A","tier_time":"A"})",
+        "cases.jsonl");
+    const ScoreReport report = score(cases);
+    ASSERT_EQ(report.rows.size(), 1U);
+    EXPECT_EQ(report.rows[0].counter, Counter::reserved);
+    ASSERT_EQ(report.refused.size(), 1U);
+    EXPECT_TRUE(report.refused[0].time_only);
+    EXPECT_THAT(score_text(report),
+                testing::HasSubstr("1 figures compared, 0 cases refused, and the time of 1 more"));
+    EXPECT_THAT(score_json(report), testing::HasSubstr("\"refused\": \"time\""));
+}
+
 TEST(Score, PredictsACollectivesTime) {
     const auto points = read_measured_collectives(
         R"({"id":"c","source":"s","cluster":{"topology":"dgx-h100","nodes":1},"collective":"all_reduce","bytes":1073741824,)"

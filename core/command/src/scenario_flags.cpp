@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include "zeroplan/remedies.hpp"
 #include "zeroplan/words.hpp"
 
 namespace zeroplan::command {
@@ -135,7 +136,9 @@ Scenario resolve(const ScenarioFlags& flags) {
 Plan plan(const ScenarioFlags& flags) {
     const Scenario scenario = resolve(flags);
     try {
-        return make_plan(scenario);
+        Plan plan = make_plan(scenario);
+        plan.remedies = find_remedies(plan);
+        return plan;
     } catch (const Error& error) {
         throw blame(error, to_request(flags));
     }

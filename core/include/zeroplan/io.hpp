@@ -33,6 +33,9 @@ Setting parse_setting(std::string_view pointer_and_value, std::string origin);
 /// Reads, merges, checks and fills in all defaults. Throws Error with file, pointer, both values and a way
 /// out.
 Scenario resolve_scenario(const ScenarioRequest& request);
+/// The keys that decide a plan and that the request leaves to their defaults, each with its value:
+/// "sequence_length 8,192 (the model's maximum)". `scenario` is what the request resolved to.
+std::vector<std::string> defaults_taken(const ScenarioRequest& request, const Scenario& scenario);
 /// The setting that `--model NAME|config.json|model.safetensors|DIR` stands for: a preset if one has that
 /// name, else a file.
 Setting model_setting(const std::string& name_or_path, const std::string& origin);

@@ -43,8 +43,9 @@ struct RankMeasurement {
 struct RunReport {
     std::string backend;  ///< "host" or "cuda"
     std::uint64_t world_size = 1;
-    std::vector<double> losses;        ///< one a step, mean over all ranks' samples
-    std::vector<double> step_times_s;  ///< of the slowest rank
+    std::vector<double> losses;         ///< one a step, mean over all ranks' samples
+    std::vector<double> step_times_s;   ///< of the slowest rank
+    std::uint64_t steps_per_epoch = 0;  ///< 0: not known
     std::string final_parameters_sha256;
     std::vector<RankMeasurement> ranks;
     double wall_s = 0;
@@ -63,8 +64,10 @@ struct TextStyle {
     bool colour = false;
     std::size_t width = 100;
 };
-/// Verdict, peak, ingredients, phases, host RAM, communication volume.
-std::string plan_text(const Plan& plan, const TextStyle& style = {});
+/// Verdict, remedies, peak, ingredients, phases, host RAM, communication volume; `defaults` are those that
+/// the scenario took (defaults_taken()), so that none is silent.
+std::string plan_text(const Plan& plan, const TextStyle& style = {},
+                      const std::vector<std::string>& defaults = {});
 /// One line a rank group: ranks, bytes of every category at the peak, allocated, reserved, runtime, device.
 std::string plan_csv(const Plan& plan);
 std::string sim_text(const Plan& plan, const SimReport& report, const TextStyle& style = {});

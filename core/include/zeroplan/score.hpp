@@ -73,6 +73,7 @@ struct FitsRow {
 
 struct Refusal {
     std::string id, source, why;
+    bool time_only = false;  ///< the case's memory was compared; only its time is refused
 };
 
 /// Errors of some rows: median and nearest-rank 90th percentile of |error|, mean of the signed error.

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "embedded_files.hpp"
+#include "gpu_catalogue.hpp"
 #include "json/object_reader.hpp"
 #include "json/parse.hpp"
 #include "nearest.hpp"
@@ -112,6 +113,12 @@ GpuSpec read_gpu(const json& gpu, const ErrorPlace& place) {
     for (const embedded::File& file : embedded::gpus()) names.push_back(file.name);
     throw Error(ErrorCode::not_found, fmt::format("no GPU is named \"{}\"", name),
                 nearest_hint(name, names) + "; or give an object of its figures", place);
+}
+
+std::vector<GpuSpec> gpu_catalogue() {
+    std::vector<GpuSpec> gpus;
+    for (const embedded::File& file : embedded::gpus()) gpus.push_back(read_from_catalogue(file));
+    return gpus;
 }
 
 json gpu_json(const GpuSpec& gpu) {

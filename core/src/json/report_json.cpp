@@ -98,6 +98,22 @@ ordered_json constants_to_json(const Plan& plan) {
     return out;
 }
 
+ordered_json remedies_to_json(const Plan& plan) {
+    ordered_json out = ordered_json::array();
+    for (const Remedy& remedy : plan.remedies) {
+        ordered_json row = {{"flags", remedy.flags},
+                            {"price", remedy.price},
+                            {"overall_peak_device_bytes", remedy.overall_peak_device.count()},
+                            {"capacity_bytes", remedy.capacity.count()},
+                            {"verdict", to_string(remedy.verdict)},
+                            {"needs_hardware", remedy.needs_hardware}};
+        row["step_time_ratio"] =
+            remedy.step_time_ratio ? ordered_json(*remedy.step_time_ratio) : ordered_json(nullptr);
+        out.push_back(std::move(row));
+    }
+    return out;
+}
+
 ordered_json plan_to_json(const Plan& plan) {
     const ModelSpec& model = plan.scenario.model;
     ordered_json out;
@@ -114,6 +130,7 @@ ordered_json plan_to_json(const Plan& plan) {
     out["memory"] = memory_to_json(plan);
     out["communication"] = communication_to_json(plan);
     out["warnings"] = warnings_to_json(plan);
+    if (plan.memory.verdict == Verdict::does_not_fit) out["remedies"] = remedies_to_json(plan);
     out["constants"] = constants_to_json(plan);
     return out;
 }
@@ -192,6 +209,7 @@ std::string run_json(const Plan& plan, const RunReport& report, int indent) {
     out["world_size"] = report.world_size;
     out["losses"] = report.losses;
     out["step_times_s"] = report.step_times_s;
+    if (report.steps_per_epoch > 0) out["steps_per_epoch"] = report.steps_per_epoch;
     out["final_parameters_sha256"] = report.final_parameters_sha256;
     out["wall_s"] = report.wall_s;
     out["ranks"] = ordered_json::array();

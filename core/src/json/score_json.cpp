@@ -85,7 +85,8 @@ std::string score_json(const ScoreReport& report, int indent) {
     out["cases"] = cases_to_json(report);
     out["refused"] = ordered_json::array();
     for (const Refusal& refusal : report.refused)
-        out["refused"].push_back({{"id", refusal.id}, {"why", refusal.why}});
+        out["refused"].push_back(
+            {{"id", refusal.id}, {"refused", refusal.time_only ? "time" : "case"}, {"why", refusal.why}});
     return out.dump(indent);
 }
 

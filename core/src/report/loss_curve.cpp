@@ -21,6 +21,15 @@ std::vector<double> column_means(std::span<const double> losses, std::size_t col
     return means;
 }
 
+/// Few values get several columns each, at most six, as far as `columns` go.
+std::vector<double> widened(const std::vector<double>& values, std::size_t columns) {
+    constexpr std::size_t widest = 6;
+    const std::size_t each = std::min(widest, columns / values.size());
+    std::vector<double> wide;
+    for (const double value : values) wide.insert(wide.end(), each, value);
+    return wide;
+}
+
 /// Block that fills `eighths` eighths of a line from below.
 const char* block(std::size_t eighths) {
     static constexpr const char* blocks[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
@@ -39,7 +48,8 @@ std::vector<std::string> loss_curve(std::span<const double> losses, std::size_t 
     const bool finite =
         std::all_of(losses.begin(), losses.end(), [](double loss) { return std::isfinite(loss); });
     if (losses.size() < 2 || !finite || width <= axis_width || height == 0) return {};
-    const auto means = column_means(losses, std::min(losses.size(), width - axis_width));
+    const std::vector<double> means =
+        widened(column_means(losses, std::min(losses.size(), width - axis_width)), width - axis_width);
     const auto [least, most] = std::minmax_element(means.begin(), means.end());
     const double low = *least, range = std::max(*most - *least, 1e-300);
     std::vector<std::string> lines;

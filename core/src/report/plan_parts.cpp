@@ -130,6 +130,26 @@ void add_verdict(TextPage& page, const Plan& plan) {
     }
 }
 
+void add_remedies(TextPage& page, const Plan& plan) {
+    if (plan.remedies.empty()) return;
+    const bool helps = plan.remedies.front().verdict != Verdict::does_not_fit;
+    page.line(helps ? "one change makes it fit, the cheapest first:"
+                    : "no single change makes it fit; the one that comes closest:");
+    std::vector<std::pair<std::string, std::string>> rows;  // flags, memory
+    std::size_t flags_width = 0, memory_width = 0;
+    for (const Remedy& remedy : plan.remedies) {
+        rows.emplace_back(remedy.flags, fmt::format("{} of {}", format_gib(remedy.overall_peak_device),
+                                                    format_gib(remedy.capacity)));
+        flags_width = std::max(flags_width, rows.back().first.size());
+        memory_width = std::max(memory_width, rows.back().second.size());
+    }
+    for (std::size_t i = 0; i < rows.size(); ++i)
+        page.paragraph(
+            fmt::format("  {:<{}}  {:>{}}  ", rows[i].first, flags_width, rows[i].second, memory_width),
+            plan.remedies[i].verdict == Verdict::marginal ? "marginal; " + plan.remedies[i].price
+                                                          : plan.remedies[i].price);
+}
+
 void add_scenario(TextPage& page, const Plan& plan) {
     const ModelSpec& model = plan.scenario.model;
     const TrainingConfig& t = plan.scenario.training;

@@ -8,6 +8,8 @@ namespace zeroplan {
 
 /// "fits: 63.1 of 79.1 GiB (67.8 of 84.9 GB) of device memory on every GPU, 16.0 GiB headroom", in colour.
 void add_verdict(TextPage& page, const Plan& plan);
+/// Where it doesn't fit: the changes that would make it fit, with their peak and price.
+void add_remedies(TextPage& page, const Plan& plan);
 /// Model, training and cluster in a line or two each.
 void add_scenario(TextPage& page, const Plan& plan);
 void add_warnings(TextPage& page, const Plan& plan);

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "report/plan_parts.hpp"
 #include "report/size_unit.hpp"
@@ -65,7 +66,12 @@ void add_peak(TextPage& page, const Plan& plan) {
         table.row("capacity", capacity);
     }
     page.heading("Peak of a steady step", fmt::format(", {}", ranks_in_words(group.ranks)));
-    page.paragraph("  during ", fmt::format("\"{}\"", plan.memory.peak_operation));
+    if (plan.memory.peak_phase == Phase::steady_step)
+        page.paragraph("  during ", fmt::format("\"{}\"", plan.memory.peak_operation));
+    else
+        page.paragraph("  ",
+                       fmt::format("not the highest phase: the verdict is decided in {}, during \"{}\"",
+                                   in_words(to_string(plan.memory.peak_phase)), plan.memory.peak_operation));
     page.table(table.table());
     page.line(fmt::format("  device, from {} to {}", format_bytes(plan.memory.low),
                           format_bytes(plan.memory.high)));
@@ -142,10 +148,13 @@ void add_communication(TextPage& page, const Plan& plan) {
 
 }  // namespace
 
-std::string plan_text(const Plan& plan, const TextStyle& style) {
+std::string plan_text(const Plan& plan, const TextStyle& style, const std::vector<std::string>& defaults) {
     TextPage page(style);
     add_verdict(page, plan);
+    add_remedies(page, plan);
     add_scenario(page, plan);
+    if (!defaults.empty())
+        page.paragraph("defaults  ", fmt::format("{}", fmt::join(defaults, ", ")), Colour::dim);
     add_peak(page, plan);
     add_phases(page, plan);
     add_rank_groups(page, plan);

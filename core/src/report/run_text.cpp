@@ -52,11 +52,32 @@ void add_summary(TextPage& page, const RunReport& report) {
     page.line(text, Colour::green);
 }
 
+/// Mean of every epoch, a last one that was ended early included: batches differ more than epochs do.
+std::vector<double> epoch_means(const RunReport& report) {
+    std::vector<double> means;
+    const std::size_t steps = report.steps_per_epoch, all = report.losses.size();
+    for (std::size_t begin = 0; steps > 0 && begin < all; begin += steps) {
+        const auto first = report.losses.begin() + static_cast<std::ptrdiff_t>(begin);
+        const auto count = static_cast<std::ptrdiff_t>(std::min(steps, all - begin));
+        means.push_back(std::accumulate(first, first + count, 0.0) / static_cast<double>(count));
+    }
+    return means;
+}
+
 void add_losses(TextPage& page, const RunReport& report) {
-    const auto curve = loss_curve(report.losses, std::min<std::size_t>(page.width(), 80));
+    const std::size_t width = std::min<std::size_t>(page.width(), 80);
+    const std::vector<double> epochs = epoch_means(report);
+    const bool by_epoch = epochs.size() > 1;
+    const auto curve = loss_curve(by_epoch ? epochs : report.losses, width);
     if (curve.empty()) return;
-    page.heading("Loss", fmt::format(", steps 1 to {}, mean over all ranks' samples", report.losses.size()));
+    page.heading("Loss", by_epoch ? fmt::format(", mean of epochs 1 to {}, {} steps each", epochs.size(),
+                                                report.steps_per_epoch)
+                                  : fmt::format(", steps 1 to {}, mean over all ranks' samples",
+                                                report.losses.size()));
     for (const std::string& line : curve) page.line(line);
+    if (by_epoch)
+        page.line(
+            fmt::format("  {:.6g} in the first epoch, {:.6g} in the last", epochs.front(), epochs.back()));
 }
 
 void add_agreement(TextPage& page, const Plan& plan, const RunReport& report) {
@@ -104,7 +125,7 @@ std::string deviation(Bytes planned, Bytes measured) {
 void add_process_peaks(TextPage& page, const RunReport& report) {
     const bool device = std::any_of(report.ranks.begin(), report.ranks.end(),
                                     [](const RankMeasurement& rank) { return rank.device_peak.has_value(); });
-    std::vector<std::string> titles{"", "arena's peak", "process grew by", "deviation"};
+    std::vector<std::string> titles{"", "arena's peak", "process grew by", "deviation", ""};
     if (device) titles.push_back("device");
     Table table(titles);
     constexpr std::size_t most_rows = 8;
@@ -112,11 +133,13 @@ void add_process_peaks(TextPage& page, const RunReport& report) {
         const RankMeasurement& rank = report.ranks[r];
         table.row({fmt::format("rank {}", rank.rank), format_gib(rank.process_peak_planned),
                    format_gib(rank.process_peak), deviation(rank.process_peak_planned, rank.process_peak),
+                   within_expectation(rank) ? "passes" : "too far off",
                    rank.device_peak ? format_gib(*rank.device_peak) : "–"});
     }
     const bool agree = std::all_of(report.ranks.begin(), report.ranks.end(), within_expectation);
     page.heading("Cross-check by the operating system (VmHWM)",
-                 agree ? ", within 3 % or 8 MiB on every rank" : ", beyond 3 % and 8 MiB on some rank");
+                 agree ? ": passes on every rank, within 3 % or 8 MiB"
+                       : ": fails, off by more than 3 % and 8 MiB on some rank");
     page.table(table);
     if (report.ranks.size() > most_rows)
         page.line(fmt::format("  … and {} more ranks; --json has all", report.ranks.size() - most_rows));

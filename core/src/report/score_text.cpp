@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 
 #include "report/text_page.hpp"
@@ -80,12 +81,14 @@ void add_sources(TextPage& page, const ScoreReport& report) {
 
 void add_refused(TextPage& page, const ScoreReport& report) {
     if (report.refused.empty()) return;
-    std::map<std::string, std::size_t> reasons;
-    for (const Refusal& refusal : report.refused) ++reasons[refusal.why.substr(0, refusal.why.find('\n'))];
-    page.heading("Refused", fmt::format(" {} cases", report.refused.size()));
-    Table table({"cases", "why"});
-    table.left(1);
-    for (const auto& [why, count] : reasons) table.row({fmt::format("{}", count), why});
+    std::map<std::pair<bool, std::string>, std::size_t> reasons;
+    for (const Refusal& refusal : report.refused)
+        ++reasons[{refusal.time_only, refusal.why.substr(0, refusal.why.find('\n'))}];
+    page.heading("Refused", ": a case, or only its time where its memory is compared above");
+    Table table({"cases", "refused", "why"});
+    table.left(1).left(2);
+    for (const auto& [reason, count] : reasons)
+        table.row({fmt::format("{}", count), reason.first ? "time" : "case", reason.second});
     page.table(table);
 }
 
@@ -93,7 +96,11 @@ void add_refused(TextPage& page, const ScoreReport& report) {
 
 std::string score_text(const ScoreReport& report, const TextStyle& style) {
     TextPage page(style);
-    page.line(fmt::format("{} figures compared, {} cases refused", report.rows.size(), report.refused.size()),
+    const auto times = std::count_if(report.refused.begin(), report.refused.end(),
+                                     [](const Refusal& refusal) { return refusal.time_only; });
+    const auto cases = static_cast<std::ptrdiff_t>(report.refused.size()) - times;
+    page.line(fmt::format("{} figures compared, {} cases refused{}", report.rows.size(), cases,
+                          times > 0 ? fmt::format(", and the time of {} more", times) : ""),
               Colour::bold);
     add_tiers(page, report);
     add_fits(page, report);

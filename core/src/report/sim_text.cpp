@@ -13,12 +13,28 @@ std::string percent(double part, double whole) {
     return whole > 0 ? fmt::format("{:.1f} %", 100 * part / whole) : "–";
 }
 
+/// The FLOPs behind MFU differ by a third and more between those who publish it.
+void add_mfu_convention(TextPage& page, const Plan& plan) {
+    const TrainingConfig& training = plan.scenario.training;
+    const double peak = peak_flop_per_s(plan.scenario.cluster.gpu, training.compute_dtype);
+    if (peak <= 0) return;
+    const char* counted = plan.scenario.model.batch == BatchKind::tokens
+                              ? "matrix products and attention over the whole square, causal or not"
+                              : "matrix products";
+    page.paragraph("MFU counts ",
+                   fmt::format("{}, forward × 3 (6 FLOPs a weight and token), nothing that is recomputed; of "
+                               "{:.4g} TFLOP/s, the GPU's dense {} peak",
+                               counted, peak / 1e12, to_string(training.compute_dtype)),
+                   Colour::dim);
+}
+
 void add_step(TextPage& page, const Plan& plan, const SimReport& report, const StepTimeline& slowest) {
     const bool tokens = plan.scenario.model.batch == BatchKind::tokens;
     page.line(fmt::format("step {}: {:.5g} {}/s per GPU, MFU {:.1f} %", format_seconds(slowest.step_time_s),
                           report.throughput.tokens_per_s_per_gpu, tokens ? "tokens" : "samples",
                           100 * report.throughput.mfu),
               Colour::bold);
+    add_mfu_convention(page, plan);
     page.line(fmt::format("interval {} to {}, fidelity: {}", format_seconds(slowest.low_s),
                           format_seconds(slowest.high_s), slowest.fidelity));
 }
@@ -36,9 +52,12 @@ void add_time(TextPage& page, const SimReport& report, const StepTimeline& slowe
     row("communicating only (exposed)", slowest.exposed_communication_s);
     row("idle", slowest.bubble_s);
     table.rule();
-    row("communicating, all together", slowest.communication_s);
+    row("communicating, summed", slowest.communication_s);
     page.heading("Where the step's time goes");
     page.table(table);
+    page.paragraph("  ",
+                   "summed: the durations of all collectives, also of those that run at once or beside "
+                   "computing; above 100 % where several streams communicate");
     page.line(fmt::format("  closed form, no link shared between streams: {}",
                           format_seconds(report.closed_form.step_time_s)));
 }
@@ -56,7 +75,7 @@ void add_rank_groups(TextPage& page, const Plan& plan, const SimReport& report) 
     page.table(table);
 }
 
-void add_links(TextPage& page, const SimReport& report) {
+void add_links(TextPage& page, const Plan& plan, const SimReport& report) {
     if (report.links.empty()) return;
     Table table({"", "links", "capacity of one", "carried by one", "busy"});
     for (const LinkLoad& link : report.links)
@@ -65,6 +84,13 @@ void add_links(TextPage& page, const SimReport& report) {
                    fmt::format("{:.1f} %", 100 * link.utilisation)});
     page.heading("Links in a step");
     page.table(table);
+    const GpuSpec& gpu = plan.scenario.cluster.gpu;
+    if (gpu.is_host || gpu.link_bytes_per_s <= 0) return;
+    page.paragraph(
+        "  ",
+        fmt::format("capacity is what payloads reach by NCCL's own figures; the peak of the GPU's {} is "
+                    "{:.4g} GB/s a direction",
+                    gpu.link, gpu.link_bytes_per_s / 1e9));
 }
 
 }  // namespace
@@ -73,11 +99,12 @@ std::string sim_text(const Plan& plan, const SimReport& report, const TextStyle&
     TextPage page(style);
     const StepTimeline& slowest = slowest_group(report);
     add_verdict(page, plan);
+    add_remedies(page, plan);
     add_step(page, plan, report, slowest);
     add_scenario(page, plan);
     add_time(page, report, slowest);
     add_rank_groups(page, plan, report);
-    add_links(page, report);
+    add_links(page, plan, report);
     add_warnings(page, plan);
     page.line("");
     page.line(fmt::format("simulated in {}", format_seconds(report.wall_s)), Colour::dim);

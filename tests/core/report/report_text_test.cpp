@@ -65,6 +65,35 @@ TEST(PlanText, HasEveryPart) {
         EXPECT_THAT(text, HasSubstr(part));
 }
 
+TEST(PlanText, NamesTheDefaultsThatTheScenarioTook) {
+    const ScenarioRequest request{
+        "", R"({"model": {"preset": "gpt2"}, "training": {"zero_stage": 3, "optimizer": "adam"}})", {}};
+    const Scenario scenario = resolve_scenario(request);
+    const auto defaults = defaults_taken(request, scenario);
+    EXPECT_THAT(defaults, testing::Contains("sequence_length 1,024 (the model's maximum)"));
+    EXPECT_THAT(defaults, testing::Contains("compute_dtype bf16"));
+    EXPECT_THAT(defaults, testing::Contains("topology dgx-h100"));
+    EXPECT_THAT(defaults, testing::Not(testing::Contains(StartsWith("zero_stage"))));
+    EXPECT_THAT(defaults, testing::Not(testing::Contains(StartsWith("optimizer"))));
+    EXPECT_THAT(plan_text(make_plan(scenario), {}, defaults), HasSubstr("defaults  engine native, "));
+}
+
+TEST(PlanText, ShowsRemediesBelowTheVerdict) {
+    Plan plan = plan_of(R"({"model": {"preset": "gpt2"}})");
+    EXPECT_THAT(plan_text(plan), testing::Not(HasSubstr("one change")));
+    plan.remedies = {{.flags = "--zero 2",
+                      .price = "more is sharded",
+                      .overall_peak_device = Bytes{1ULL << 30},
+                      .capacity = Bytes{2ULL << 30},
+                      .verdict = Verdict::fits,
+                      .step_time_ratio = 1.5}};
+    const std::string text = plan_text(plan);
+    EXPECT_THAT(text, HasSubstr("one change makes it fit, the cheapest first:"));
+    EXPECT_THAT(text, HasSubstr("  --zero 2  1.00 GiB of 2.00 GiB  more is sharded"));
+    plan.remedies[0].verdict = Verdict::does_not_fit;
+    EXPECT_THAT(plan_text(plan), HasSubstr("no single change makes it fit"));
+}
+
 TEST(PlanText, StaysWithinItsWidth) {
     const Plan plan = plan_of(R"({"model": {"preset": "llama-3-8b"}, "training": {"zero_stage": 3},
                                   "cluster": {"topology": "dgx-h100", "nodes": 2}})");
@@ -100,7 +129,7 @@ TEST(SimText, TellsWhereTheTimeGoes) {
     EXPECT_THAT(text, StartsWith("fits: "));
     for (const char* part :
          {"step 2.000 s: 4096 samples/s per GPU, MFU 40.0 %", "interval 1.800 s to 2.400 s", "coupled flows",
-          "75.0 %", "20.0 %", "nic", "50 GB/s"})
+          "75.0 %", "20.0 %", "nic", "50 GB/s", "MFU counts matrix products", "summed"})
         EXPECT_THAT(text, HasSubstr(part));
 }
 
@@ -132,8 +161,20 @@ TEST(RunText, SaysThatPlannedIsMeasured) {
     EXPECT_THAT(text, StartsWith("Training completed successfully: 3 steps on 2 ranks (host), loss 2 → 1\n"));
     EXPECT_THAT(text, HasSubstr("planned = measured in every category on every rank"));
     EXPECT_THAT(text, HasSubstr("ranks 0-1"));
-    EXPECT_THAT(text, HasSubstr("within 3 % or 8 MiB on every rank"));
+    EXPECT_THAT(text, HasSubstr("passes on every rank, within 3 % or 8 MiB"));
     EXPECT_THAT(text, HasSubstr("step 200 ms (median"));
+}
+
+TEST(RunText, ShowsTheMeanOfEveryEpoch) {
+    const Plan plan = tutorial_plan();
+    RunReport report = run_as_planned(plan);
+    report.losses = {4, 2, 2, 1, 0.5};  // two epochs of two batches, and one that was ended early
+    report.steps_per_epoch = 2;
+    const std::string text = run_text(plan, report);
+    EXPECT_THAT(text, HasSubstr("Loss, mean of epochs 1 to 3, 2 steps each"));
+    EXPECT_THAT(text, HasSubstr("3 in the first epoch, 0.5 in the last"));
+    report.steps_per_epoch = 5;
+    EXPECT_THAT(run_text(plan, report), HasSubstr("Loss, steps 1 to 5"));
 }
 
 TEST(RunText, ShowsADifferenceToTheByte) {
@@ -145,7 +186,9 @@ TEST(RunText, ShowsADifferenceToTheByte) {
     const std::string text = run_text(plan, report);
     EXPECT_THAT(text, HasSubstr("planned and measured differ in 1 of 18 figures"));
     EXPECT_THAT(text, HasSubstr("+512 B"));
-    EXPECT_THAT(text, HasSubstr("beyond 3 % and 8 MiB on some rank"));
+    EXPECT_THAT(text, HasSubstr("fails, off by more than 3 % and 8 MiB on some rank"));
+    EXPECT_THAT(text, HasSubstr("passes"));
+    EXPECT_THAT(text, HasSubstr("too far off"));
 }
 
 TEST(RunText, RefusesARankThatThePlanHasNot) {

@@ -31,7 +31,8 @@ ScenarioRequest to_request(const ScenarioFlags& flags);
 /// Resolves the scenario and writes it to --save-scenario if asked for.
 Scenario resolve(const ScenarioFlags& flags);
 
-/// The plan of resolve(flags); what the engine refuses is placed at the flag or key that asked for it.
+/// The plan of resolve(flags), with remedies where it doesn't fit; what the engine refuses is placed at the
+/// flag or key that asked for it.
 Plan plan(const ScenarioFlags& flags);
 
 }  // namespace zeroplan::command

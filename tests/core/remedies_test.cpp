@@ -1,0 +1,105 @@
+#include "zeroplan/remedies.hpp"
+
+#include <algorithm>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "zeroplan/io.hpp"
+#include "zeroplan/step_timeline.hpp"
+
+namespace zeroplan {
+namespace {
+
+using testing::HasSubstr;
+
+std::string scenario(const std::string& model, const std::string& training, const std::string& cluster) {
+    return R"({"model": {"preset": ")" + model + R"("}, "training": {)" + training + R"(}, "cluster": {)" +
+           cluster + "}}";
+}
+
+Plan plan_of(const std::string& text, std::vector<Setting> settings = {}) {
+    return make_plan(resolve_scenario({"", text, std::move(settings)}));
+}
+
+const Remedy* find(const std::vector<Remedy>& remedies, const std::string& flags) {
+    const auto found = std::find_if(remedies.begin(), remedies.end(),
+                                    [&](const Remedy& remedy) { return remedy.flags == flags; });
+    return found == remedies.end() ? nullptr : &*found;
+}
+
+TEST(Remedies, AreNoneForAPlanThatFits) {
+    EXPECT_TRUE(find_remedies(plan_of(scenario("gpt2", "", ""))).empty());
+}
+
+TEST(Remedies, NameTheNextStageThatFitsWithItsOwnPlansPeak) {
+    // Adam's 16 bytes a parameter are 128 GB on every GPU at stage 0; stage 1 keeps a sixteenth of 12 of
+    // them.
+    const std::string text =
+        scenario("llama-3-8b", R"("sequence_length": 2048)", R"("topology": "dgx-h100", "nodes": 2)");
+    const Plan plan = plan_of(text);
+    ASSERT_EQ(plan.memory.verdict, Verdict::does_not_fit);
+    const auto remedies = find_remedies(plan);
+    ASSERT_FALSE(remedies.empty());
+    EXPECT_LE(remedies.size(), 3U);
+    const Remedy* stage = find(remedies, "--zero 1");
+    ASSERT_NE(stage, nullptr);
+    const Plan with = plan_of(text, {text_setting("/training/zero_stage", "1", "--zero")});
+    EXPECT_EQ(stage->overall_peak_device, with.memory.overall_peak_device);
+    EXPECT_EQ(stage->verdict, with.memory.verdict);
+    ASSERT_TRUE(stage->step_time_ratio);
+    EXPECT_DOUBLE_EQ(*stage->step_time_ratio,
+                     closed_form_step(with).step_time_s / closed_form_step(plan).step_time_s);
+    EXPECT_FALSE(stage->needs_hardware);
+}
+
+TEST(Remedies, SplitAMicroBatchOnlyAsFarAsNeeded) {
+    const std::string text =
+        scenario("llama-3-8b", R"("zero_stage": 3, "sequence_length": 4096, "micro_batch_size": 8,
+                 "gradient_accumulation_steps": 3)",
+                 R"("topology": "dgx-h100")");
+    const Plan plan = plan_of(text);
+    ASSERT_EQ(plan.memory.verdict, Verdict::does_not_fit);
+    const auto remedies = find_remedies(plan);
+    const auto split = std::find_if(remedies.begin(), remedies.end(), [](const Remedy& remedy) {
+        return remedy.flags.starts_with("--micro-batch");
+    });
+    ASSERT_NE(split, remedies.end());
+    // Twice as large a micro-batch with half the passes does not fit, and the batch a step stays 8 · 3.
+    EXPECT_THAT(split->flags,
+                testing::AnyOf("--micro-batch 4 --grad-accum 6", "--micro-batch 2 --grad-accum 12",
+                               "--micro-batch 1 --grad-accum 24"));
+    const auto size = static_cast<std::uint64_t>(split->flags[14] - '0');
+    if (size < 4) {
+        const auto larger = plan_of(
+            text, {text_setting("/training/micro_batch_size", std::to_string(2 * size), "--micro-batch"),
+                   text_setting("/training/gradient_accumulation_steps", std::to_string(12 / size), "")});
+        EXPECT_EQ(larger.memory.verdict, Verdict::does_not_fit);
+    }
+}
+
+TEST(Remedies, PutHardwareLast) {
+    const auto remedies = find_remedies(
+        plan_of(scenario("llama-3-8b", R"("zero_stage": 3, "sequence_length": 8192, "micro_batch_size": 4)",
+                         R"("topology": "dgx-h100")")));
+    ASSERT_GE(remedies.size(), 2U);
+    for (std::size_t i = 1; i < remedies.size(); ++i)
+        EXPECT_LE(std::pair(remedies[i - 1].verdict, remedies[i - 1].needs_hardware),
+                  std::pair(remedies[i].verdict, remedies[i].needs_hardware));
+}
+
+TEST(Remedies, SayWhichChangeComesClosestWhereNoneIsEnough) {
+    const auto remedies = find_remedies(plan_of(scenario("llama-3-405b", "", R"("topology": "dgx-h100")")));
+    ASSERT_EQ(remedies.size(), 1U);
+    EXPECT_EQ(remedies[0].verdict, Verdict::does_not_fit);
+    EXPECT_GT(remedies[0].overall_peak_device, remedies[0].capacity);
+}
+
+TEST(Remedies, KeepToGpusThatTheMachinesTake) {
+    for (const Remedy& remedy : find_remedies(plan_of(scenario(
+             "llama-2-13b", R"("zero_stage": 3, "recompute": "full")", R"("topology": "rtx-4090x8-pcie")"))))
+        EXPECT_THAT(remedy.flags, testing::Not(HasSubstr("sxm")));
+}
+
+}  // namespace
+}  // namespace zeroplan

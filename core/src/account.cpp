@@ -1,5 +1,6 @@
 #include "account.hpp"
 
+#include <algorithm>
 #include <array>
 
 #include "zeroplan/allocator.hpp"
@@ -64,6 +65,12 @@ RankGroup account(const StepProgram& program, std::uint32_t index, std::vector<R
     group.resident = memory_peak(program, {}, resident_buffers(program)).allocated;
     group.runtime = runtime.expected;
     return group;
+}
+
+void account_host(RankGroup& group, const HostPhases& of_one_rank, const ClusterSpec& cluster) {
+    const std::uint64_t processes = std::min(cluster.gpus_per_node, cluster.gpus_used);
+    for (PhaseMemory& phase : group.phases)
+        phase.host_per_node = processes * of_one_rank[static_cast<std::size_t>(phase.phase)].total();
 }
 
 }  // namespace zeroplan

@@ -8,4 +8,7 @@ namespace zeroplan {
 RankGroup account(const StepProgram& program, std::uint32_t index, std::vector<RankRange> ranks,
                   AllocatorKind allocator, const RuntimeMemory& runtime);
 
+/// Adds what the processes of one node take of its memory, all of them as much as the group's ranks.
+void account_host(RankGroup& group, const HostPhases& of_one_rank, const ClusterSpec& cluster);
+
 }  // namespace zeroplan

@@ -71,6 +71,23 @@ std::string peak_operation(const Plan& plan, const RankGroup& group, const Phase
     return phase.phase == Phase::init ? "set-up of the optimizer" : "between steps";
 }
 
+bool is_trained_in(Phase phase) {
+    return phase != Phase::load && phase != Phase::save;
+}
+
+/// Training doesn't fit where its processes take more than a node's memory. Loading and saving may be done
+/// one rank after another, so they are only warned of.
+void judge_host(const Plan& plan, MemorySummary& memory) {
+    memory.host_capacity = plan.scenario.cluster.host.memory;
+    for (const RankGroup& group : plan.rank_groups) {
+        for (const PhaseMemory& phase : group.phases) {
+            memory.host_per_node = std::max(memory.host_per_node, phase.host_per_node);
+            if (is_trained_in(phase.phase) && phase.host_per_node > memory.host_capacity)
+                memory.verdict = Verdict::does_not_fit;
+        }
+    }
+}
+
 MemorySummary summarise(const Plan& plan, const RuntimeMemory& runtime) {
     MemorySummary memory{.capacity = plan.scenario.cluster.gpu.memory_usable};
     const PhaseMemory* deciding = nullptr;
@@ -88,9 +105,7 @@ MemorySummary summarise(const Plan& plan, const RuntimeMemory& runtime) {
     memory.peak_phase = deciding->phase;
     memory.peak_operation = peak_operation(plan, worst, *deciding);
     memory.verdict = judge(memory.low, memory.high, memory.capacity);
-    memory.host_capacity = plan.scenario.cluster.host.memory;
-    for (const PhaseMemory& phase : worst.phases)
-        memory.host_per_node = std::max(memory.host_per_node, phase.host_per_node);
+    judge_host(plan, memory);
     return memory;
 }
 
@@ -208,9 +223,11 @@ Plan make_plan(const Scenario& scenario) {
               .warnings = std::move(engine.warnings),
               .constants = std::move(engine.constants)};
     plan.constants.insert(plan.constants.end(), runtime.constants.begin(), runtime.constants.end());
-    for (std::uint32_t i = 0; i < plan.programs.size(); ++i)
+    for (std::uint32_t i = 0; i < plan.programs.size(); ++i) {
         plan.rank_groups.push_back(
             account(plan.programs[i], i, std::move(engine.program_ranks[i]), engine.allocator, runtime));
+        if (!engine.host.empty()) account_host(plan.rank_groups.back(), engine.host[i], scenario.cluster);
+    }
     plan.memory = summarise(plan, runtime);
     plan.communication = communication(plan);
     add_plan_warnings(plan);

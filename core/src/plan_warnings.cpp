@@ -83,12 +83,27 @@ void warn_of_memory(Plan& plan) {
                          format_gib(save.peak_reserved + worst.runtime), format_gib(memory.capacity))});
 }
 
+void warn_of_host(Plan& plan) {
+    const Bytes capacity = plan.memory.host_capacity;
+    const PhaseMemory* highest = nullptr;
+    for (const RankGroup& group : plan.rank_groups)
+        for (const PhaseMemory& phase : group.phases)
+            if (highest == nullptr || phase.host_per_node > highest->host_per_node) highest = &phase;
+    if (highest != nullptr && highest->host_per_node > capacity)
+        plan.warnings.push_back(
+            {"host_memory_does_not_fit",
+             fmt::format("the processes of a node take {} of its {} of host memory in phase {}",
+                         format_gib(highest->host_per_node), format_gib(capacity),
+                         to_string(highest->phase))});
+}
+
 }  // namespace
 
 void add_plan_warnings(Plan& plan) {
     for (const std::string& note : plan.scenario.model.notes)
         plan.warnings.push_back({"model_assumption", note});
     warn_of_memory(plan);
+    warn_of_host(plan);
     warn_of_keys_without_effect(plan);
     warn_of_needless_recompute(plan);
     warn_of_what_is_left_out(plan);

@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -24,6 +25,17 @@ struct RankRange {
 };
 /// "0-6,8"
 std::string to_string(const std::vector<RankRange>& ranks);
+
+/// Host memory that one rank's process takes for the training.
+struct HostMemory {
+    Bytes pinned;  ///< page-locked, blocks already rounded up as PyTorch's host allocator does
+    Bytes pageable;
+    Bytes total() const { return pinned + pageable; }
+    friend bool operator==(const HostMemory&, const HostMemory&) = default;
+};
+
+/// Host memory in each phase, in the order of Phase.
+using HostPhases = std::array<HostMemory, 5>;
 
 struct PhaseMemory {
     Phase phase = Phase::load;
@@ -136,6 +148,7 @@ struct EngineOutput {
     std::vector<StepProgram> programs;
     std::vector<RankModel> rank_models;                 ///< by program, or empty
     std::vector<std::vector<RankRange>> program_ranks;  ///< ranks of each program
+    std::vector<HostPhases> host;                       ///< of one rank, by program; empty: nothing
     AllocatorKind allocator = AllocatorKind::arena;
     std::uint64_t communicators = 1;  ///< NCCL communicators a rank keeps
     std::vector<Warning> warnings;

@@ -487,6 +487,8 @@ void ActivationWalk::emit(Compute compute, const Operator& op, const Extent& wor
                                        .elements = numel});
         compute.arguments.push_back({ArgumentRole::workspace, 1, temporary});
     }
+    if (hooks.waits)
+        for (const OperationId id : hooks.waits()) pending_waits_.push_back(id);
     builder_.on_stream(Stream::compute, std::move(compute), std::move(pending_waits_));
     pending_waits_.clear();
     if (temporary != no_buffer) builder_.free(temporary);

@@ -26,6 +26,8 @@ public:
             accumulate;  ///< backward must add (second use of a tied weight)
         /// Optional: right before and after an operator is issued.
         std::function<void(ComputePhase, std::uint32_t block, const Operator&)> before, after;
+        /// Optional: what the operator that is about to be issued has to wait for besides.
+        std::function<std::vector<OperationId>()> waits;
     };
 
     /// How gradients of a tensor with several users are summed.

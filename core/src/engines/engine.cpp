@@ -14,6 +14,10 @@ constexpr std::array engines{
     BuiltEngine{EngineKind::ddp, ddp_engine, "PyTorch DistributedDataParallel; plan, sim"},
     BuiltEngine{EngineKind::ddp_zero_optimizer, ddp_engine,
                 "DDP with ZeroRedundancyOptimizer (ZeRO 1); plan, sim"},
+    BuiltEngine{
+        EngineKind::deepspeed, deepspeed_engine,
+        "DeepSpeed (ZeRO 0 to 3) with ZeRO++, MiCS, offload, and Megatron-DeepSpeed's tensor and pipeline "
+        "parallelism; plan, sim of data parallelism without offload"},
     BuiltEngine{EngineKind::fsdp1, fsdp1_engine,
                 "PyTorch FullyShardedDataParallel (ZeRO 0, 2, 3); plan, sim without offload"},
     BuiltEngine{

@@ -25,6 +25,8 @@ EngineOutput megatron_engine(const Scenario& scenario);
 EngineOutput ddp_engine(const Scenario& scenario);
 /// PyTorch's FullyShardedDataParallel (FSDP1).
 EngineOutput fsdp1_engine(const Scenario& scenario);
+/// DeepSpeed's ZeRO stages, alone or under Megatron-DeepSpeed.
+EngineOutput deepspeed_engine(const Scenario& scenario);
 /// PyTorch's fully_shard (FSDP2).
 EngineOutput fsdp2_engine(const Scenario& scenario);
 

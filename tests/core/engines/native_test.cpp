@@ -286,7 +286,7 @@ TEST(Native, RefusesWhatItDoesNotDoByName) {
     scenario.training.optimizer = Optimizer::adafactor;
     EXPECT_THROW(make_plan(scenario), Error);
     scenario.training.optimizer = Optimizer::adam;
-    scenario.training.engine = EngineKind::deepspeed;
+    scenario.training.engine = EngineKind::megatron_fsdp;
     EXPECT_THROW(make_plan(scenario), Error);
 }
 

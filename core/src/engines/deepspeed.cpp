@@ -1,0 +1,143 @@
+#include <fmt/format.h>
+
+#include "engines/deepspeed_checks.hpp"
+#include "engines/deepspeed_host.hpp"
+#include "engines/deepspeed_program.hpp"
+#include "engines/engine.hpp"
+#include "engines/fsdp2_layout.hpp"
+#include "engines/megatron_context.hpp"
+#include "engines/torch_step.hpp"
+
+namespace zeroplan {
+namespace {
+
+/// Programs for the ranks of one pipeline stage, at most. Beyond, ranks whose partitions overlap nearly the
+/// same parameters are planned as the one among them that overlaps the most.
+constexpr std::size_t most_classes = 16;
+
+/// Megatron-DeepSpeed is a fork of Megatron-LM from before megatron-core.
+constexpr MegatronOptions megatron_options{.generation = MegatronGeneration::lm_2021,
+                                           .transformer_engine = false,
+                                           .gradient_accumulation_fusion = false};
+
+bool runs_megatron(const TrainingConfig& training) {
+    return training.tensor_parallel > 1 || training.pipeline_parallel > 1;
+}
+
+/// Ranks that share one copy of what the wrapper shards.
+std::uint64_t sharing_ranks(const TrainingConfig& training) {
+    return deepspeed_wrapper(training) == DeepSpeedWrapper::bf16 ? training.data_parallel
+                                                                 : training.shard_group;
+}
+
+/// MiCS shards over mics_shard_size ranks, the others hold replicas.
+std::uint64_t sharing_ranks(const TrainingConfig& training, const DeepSpeedOptions& options) {
+    return options.mics_shard_size > 0 ? options.mics_shard_size : sharing_ranks(training);
+}
+
+std::vector<RankRange> shifted(std::vector<RankRange> ranges, std::uint64_t by) {
+    for (RankRange& range : ranges) range = {range.first + by, range.last + by};
+    return ranges;
+}
+
+class Planner {
+public:
+    explicit Planner(const Scenario& scenario)
+        : scenario_(scenario), options_(read_deepspeed_options(scenario)), training_(scenario.training) {
+        training_.sequence_length = local_sequence_length(training_);
+        output_.allocator = AllocatorKind::caching;
+        output_.rule_set = fmt::format("deepspeed {}.{}", options_.version.major, options_.version.minor);
+    }
+
+    EngineOutput plan() {
+        if (!scenario_.cluster.gpu.is_host)
+            output_.constants.push_back(cublas_workspace_constant(scenario_.cluster));
+        if (!runs_megatron(training_)) {
+            if (training_.zero_stage < 3) output_.constants.push_back(loading_constant());
+            const auto last = static_cast<std::uint32_t>(scenario_.model.blocks.size() - 1);
+            plan_stage(scenario_.model, {.blocks = {0, last}});
+            return std::move(output_);
+        }
+        const auto stages = static_cast<std::uint32_t>(training_.pipeline_parallel);
+        for (std::uint32_t stage = 0; stage < stages; ++stage) {
+            const StageModel part = megatron_stage_model(
+                scenario_, megatron_options, stage_chunks(scenario_.training, scenario_.model.layers, stage));
+            plan_stage(part.model,
+                       {.stage = stage, .stages = stages, .blocks = part.chunks.front(), .megatron = true});
+        }
+        return std::move(output_);
+    }
+
+private:
+    Constant loading_constant() const {
+        const std::uint64_t bytes =
+            scenario_.model.parameter_count() * bytes_per_element(training_.parameter_dtype);
+        return {"host_load_bytes_per_process", static_cast<double>(bytes), "B",
+                "every process builds the whole model on the host before it moves to its GPU", "assumption"};
+    }
+
+    void plan_stage(const ModelSpec& model, DeepSpeedStagePlace place) {
+        place.pipe_engine = place.megatron && training_.zero_stage < 2;
+        const std::uint64_t ranks = sharing_ranks(training_, options_);
+        const FlatGroup group = flat_group(model, ranks, options_.round_robin_gradients);
+        const ShardLayout layout = deepspeed_layout(model, group);
+        if (place.stage == 0) output_.layout = layout;
+        if (!scenario_.cluster.gpu.is_host)
+            place.compute_capability = scenario_.cluster.gpu.compute_capability;
+        const std::uint64_t world = scenario_.world_size() / place.stages, first = place.stage * world;
+        for (const RankClass& same : classes(group, model, place)) {
+            const DeepSpeedRank rank{.model = model,
+                                     .training = training_,
+                                     .options = options_,
+                                     .group = group,
+                                     .ranks = ranks,
+                                     .rank = same.representative,
+                                     .replicas = training_.data_parallel / ranks,
+                                     .pipelined = place.pipe_engine};
+            output_.programs.push_back(deepspeed_program(rank, place));
+            const bool loads_on_host = !place.megatron && training_.zero_stage < 3;
+            output_.host.push_back(deepspeed_host(rank, loads_on_host));
+            output_.program_ranks.push_back(
+                shifted(fsdp2_world_ranks(same.members, ranks, training_.tensor_parallel, world), first));
+            if (place.megatron) output_.rank_models.push_back({model, layout, training_.sequence_length});
+        }
+    }
+
+    std::vector<RankClass> classes(const FlatGroup& group, const ModelSpec& model,
+                                   const DeepSpeedStagePlace& place) {
+        if (deepspeed_wrapper(training_) == DeepSpeedWrapper::partitioned)
+            return ranks_by_share(group, model, std::max<std::size_t>(1, most_classes / place.stages));
+        RankClass all;
+        for (std::uint64_t r = 0; r < group.ranks; ++r) all.members.push_back(r);
+        return {all};
+    }
+
+    const Scenario& scenario_;
+    DeepSpeedOptions options_;
+    TrainingConfig training_;
+    EngineOutput output_;
+};
+
+}  // namespace
+
+DeepSpeedWrapper deepspeed_wrapper(const TrainingConfig& training) {
+    const bool full = bytes_per_element(training.parameter_dtype) == 4;
+    const bool wide = bytes_per_element(training.gradient_dtype) == 4;
+    const bool bf16 = training.parameter_dtype == DType::bf16;
+    if (training.zero_stage == 3) return DeepSpeedWrapper::stage3;
+    if (training.zero_stage == 2) return DeepSpeedWrapper::partitioned;
+    if (training.zero_stage == 1)
+        return bf16 && wide && training.offload_optimizer == OffloadTarget::none
+                   ? DeepSpeedWrapper::bf16
+                   : DeepSpeedWrapper::partitioned;
+    if (full) return DeepSpeedWrapper::plain;
+    return bf16 && (wide || training.pipeline_parallel > 1) ? DeepSpeedWrapper::bf16
+                                                            : DeepSpeedWrapper::fused;
+}
+
+EngineOutput deepspeed_engine(const Scenario& scenario) {
+    check_deepspeed(scenario);
+    return Planner(scenario).plan();
+}
+
+}  // namespace zeroplan

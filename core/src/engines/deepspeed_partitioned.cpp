@@ -1,0 +1,242 @@
+#include "engines/deepspeed_partitioned.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace zeroplan {
+
+DeepSpeedPartitioned::DeepSpeedPartitioned(const DeepSpeedRank& rank, ProgramBuilder& builder)
+    : rank_(rank),
+      builder_(builder),
+      parameters_(rank, builder),
+      share_(partition_share(rank.group, rank.model, rank.rank)),
+      overlaps_(rank.model.parameters.size(), false),
+      kept_(rank.model.parameters.size(), no_buffer) {
+    for (const std::uint32_t p : share_.parameters) overlaps_[p] = true;
+}
+
+DType DeepSpeedPartitioned::master_dtype() const {
+    const bool stated = rank_.training.master_dtype || bytes_per_element(rank_.training.parameter_dtype) == 4;
+    return rank_.options.sixteen_bit_master || !stated ? rank_.training.parameter_dtype : DType::fp32;
+}
+
+void DeepSpeedPartitioned::init() {
+    parameters_.flatten(0);
+    const std::uint64_t partition = rank_.group.partition();
+    if (offloads_optimizer(rank_)) {
+        // temp_grad_buffer_for_gpu_offload
+        std::uint64_t largest = 0;
+        for (const PlacedParameter& placed : rank_.group.parameters)
+            largest = std::max(largest, rank_.model.parameters[placed.parameter].numel);
+        builder_.allocate(flat_buffer(rank_, BufferRole::gradients, Category::temporaries,
+                                      rank_.training.parameter_dtype, largest));
+        return;
+    }
+    master_ = builder_.allocate(
+        flat_buffer(rank_, BufferRole::master_weights, Category::master_weights, master_dtype(), partition));
+    const BufferId zeros = builder_.allocate(
+        flat_buffer(rank_, BufferRole::gradients, Category::gradients, master_dtype(), partition));
+    states_ = declare_flat_states(rank_, builder_, partition);
+    if (rank_.options.rules.states_at_init)
+        for (const BufferId state : states_) builder_.allocate_again(state);
+    else
+        lazy_states_ = states_;
+    builder_.free(zeros);
+}
+
+// --- gradients
+
+void DeepSpeedPartitioned::allocate_buckets() {
+    if (!rank_.options.contiguous_gradients) return;
+    const std::size_t count = rank_.options.overlap_comm ? 2 : 1;
+    while (buckets_.size() < count)
+        buckets_.push_back(
+            builder_.allocate(flat_buffer(rank_, BufferRole::gradient_bucket, Category::communication_buffers,
+                                          rank_.training.parameter_dtype, rank_.options.bucket_elements())));
+}
+
+void DeepSpeedPartitioned::free_buckets() {
+    for (const BufferId bucket : std::exchange(buckets_, {})) builder_.free(bucket);
+}
+
+void DeepSpeedPartitioned::begin_backward(bool last) {
+    reducing_ = reduces_in_backward(last);
+}
+
+void DeepSpeedPartitioned::gradient_ready(std::uint32_t p, BufferId gradient) {
+    // setup_buckets: at the first gradient of every backward, whoever reduces; a pipeline's are made for the
+    // reduction alone.
+    if (!rank_.pipelined) allocate_buckets();
+    if (!reducing_) return keep(p, gradient);
+    if (kept_[p] != no_buffer) {
+        keep(p, gradient);
+        gradient = std::exchange(kept_[p], no_buffer);
+    }
+    add_to_bucket(p, gradient);
+}
+
+void DeepSpeedPartitioned::keep(std::uint32_t p, BufferId gradient) {
+    if (kept_[p] == no_buffer && !keeps_wide_gradients()) {
+        kept_[p] = gradient;
+        return;
+    }
+    if (kept_[p] == no_buffer) {
+        Buffer wide = builder_.buffer(gradient);
+        wide.dtype = rank_.training.gradient_dtype;
+        kept_[p] = builder_.allocate(wide);
+    }
+    builder_.on_stream(Stream::compute,
+                       Accumulate{.from = {gradient}, .to = {kept_[p]}, .unit = p, .always_add = true});
+    builder_.free(gradient);
+}
+
+void DeepSpeedPartitioned::add_to_bucket(std::uint32_t p, BufferId gradient) {
+    const std::uint64_t numel = rank_.model.parameters[p].numel, most = rank_.options.reduce_bucket_size;
+    if (elements_in_bucket_ + numel > most) reduce_bucket();
+    elements_in_bucket_ += numel;
+    // Larger than the bucket: reduced in place, alone.
+    if (numel > most || !rank_.options.contiguous_gradients) {
+        in_bucket_.push_back({p, gradient});
+        return;
+    }
+    builder_.on_stream(Stream::compute, Accumulate{.from = {gradient}, .to = {buckets_.front()}, .unit = p});
+    builder_.free(gradient);
+    in_bucket_.push_back({p, no_buffer});
+}
+
+void DeepSpeedPartitioned::reduce_bucket() {
+    if (in_bucket_.empty()) return;
+    flatten_and_reduce();
+    for (const InBucket& entry : in_bucket_) {
+        if (overlaps_[entry.parameter] && rank_.options.contiguous_gradients) {
+            copy_to_partition(entry);
+            if (entry.own != no_buffer) builder_.free(entry.own);
+        } else if (entry.own != no_buffer) {
+            const bool stays = !is_stage_2() || overlaps_[entry.parameter];
+            if (stays)
+                left_over_.push_back(entry.own);
+            else
+                builder_.free(entry.own);
+        }
+    }
+    in_bucket_.clear();
+    elements_in_bucket_ = 0;
+}
+
+/// The bucket's pieces are joined in another flat tensor and all-reduced; older versions reduce each piece
+/// where it is to its owner, which moves half as much.
+void DeepSpeedPartitioned::flatten_and_reduce() {
+    const DType dtype = rank_.training.reduce_dtype;
+    const bool copies = rank_.options.rules.flattens_buckets || dtype != rank_.training.parameter_dtype ||
+                        !rank_.options.contiguous_gradients;
+    BufferId joined = no_buffer;
+    if (copies)
+        joined = builder_.allocate(flat_buffer(rank_, BufferRole::gradient_bucket,
+                                               Category::communication_buffers, dtype, elements_in_bucket_));
+    const BufferId operand = joined != no_buffer                   ? joined
+                             : in_bucket_.front().own != no_buffer ? in_bucket_.front().own
+                                                                   : buckets_.front();
+    const bool all = rank_.options.rules.flattens_buckets || !rank_.options.reduce_scatter;
+    builder_.on_stream(rank_.options.overlap_comm ? Stream::reduce : Stream::compute,
+                       Collective{.kind = all ? CollectiveKind::all_reduce : CollectiveKind::reduce_scatter,
+                                  .group = GroupKind::shard_group,
+                                  .send = {operand},
+                                  .receive = {operand, !all},
+                                  .dtype = dtype,
+                                  .elements = elements_in_bucket_,
+                                  .unit = flat_unit(rank_.model)},
+                       builder_.last(Stream::compute));
+    if (joined != no_buffer) builder_.free(joined, builder_.last(Stream::reduce));
+}
+
+/// grads_in_partition: one tensor for the whole gradients of all overlapping parameters, made at the first.
+void DeepSpeedPartitioned::copy_to_partition(const InBucket& entry) {
+    if (offloads_optimizer(rank_)) return;
+    if (whole_ == no_buffer)
+        whole_ = builder_.allocate(flat_buffer(rank_, BufferRole::gradients, Category::gradients,
+                                               rank_.training.parameter_dtype, share_.whole_numel));
+    builder_.on_stream(Stream::compute,
+                       Accumulate{.from = {entry.own != no_buffer ? entry.own : buckets_.front()},
+                                  .to = {whole_},
+                                  .unit = entry.parameter},
+                       builder_.last(Stream::reduce));
+}
+
+void DeepSpeedPartitioned::end_backward(bool last) {
+    if (!reducing_ && last) {
+        allocate_buckets();
+        for (const PlacedParameter& placed : rank_.group.parameters) give_up_kept(placed.parameter);
+    }
+    if (!reducing_ && !last) return;  // stage 1: the buckets stay until the boundary
+    finish_reduction();
+    free_buckets();
+}
+
+/// reduce_gradients: after the last backward, in registration order.
+void DeepSpeedPartitioned::give_up_kept(std::uint32_t p) {
+    if (kept_[p] == no_buffer) return;
+    if (keeps_wide_gradients()) {
+        // get_gradient_for_reduction narrows it to the bucket's dtype.
+        Buffer narrow = builder_.buffer(kept_[p]);
+        narrow.dtype = rank_.training.parameter_dtype;
+        const BufferId gradient = builder_.allocate(narrow);
+        builder_.free(kept_[p]);
+        kept_[p] = gradient;
+    }
+    add_to_bucket(p, std::exchange(kept_[p], no_buffer));
+}
+
+void DeepSpeedPartitioned::finish_reduction() {
+    reduce_bucket();
+    for (const BufferId buffer : std::exchange(left_over_, {})) builder_.free(buffer);
+    if (whole_ == no_buffer) return;
+    if (averaged_ == no_buffer) {
+        averaged_ = std::exchange(whole_, no_buffer);
+        return;
+    }
+    builder_.on_stream(Stream::compute, Accumulate{.from = {whole_}, .to = {averaged_}, .always_add = true});
+    builder_.free(std::exchange(whole_, no_buffer));
+}
+
+// --- step
+
+/// Overflow and norm are taken a gradient at a time: an fp32 copy with its flags, and an fp64 copy.
+void DeepSpeedPartitioned::measure_gradients() {
+    const std::uint64_t piece = share_.largest_piece;
+    const bool sixteen_bit = bytes_per_element(rank_.training.parameter_dtype) == 2;
+    const bool checks = rank_.training.parameter_dtype == DType::fp16 || rank_.options.check_grad_overflow;
+    if (sixteen_bit && checks) take_and_give_back(builder_, Category::temporaries, DType::fp32, piece);
+    take_and_give_back(builder_, Category::temporaries, DType::fp32, 2 * piece);
+}
+
+OperationId DeepSpeedPartitioned::step() {
+    return offloads_optimizer(rank_) ? step_on_host() : step_on_device();
+}
+
+OperationId DeepSpeedPartitioned::step_on_device() {
+    const std::uint64_t partition = rank_.group.partition();
+    measure_gradients();
+    BufferId gradients = builder_.allocate(flat_buffer(rank_, BufferRole::gradients, Category::gradients,
+                                                       rank_.training.parameter_dtype, partition));
+    if (master_dtype() != rank_.training.parameter_dtype) {
+        const BufferId widened = builder_.allocate(
+            flat_buffer(rank_, BufferRole::gradients, Category::gradients, master_dtype(), partition));
+        builder_.free(gradients);
+        gradients = widened;
+    }
+    if (averaged_ != no_buffer) builder_.free(std::exchange(averaged_, no_buffer));
+    const OperationId position = builder_.next();
+    flat_optimizer_step(rank_, builder_, master_, gradients, states_, partition);
+    builder_.free(gradients);
+    gather_partitions(rank_, builder_, parameters_.flat());
+    return position;
+}
+
+/// The partition's new values come back from the host in 16 bit.
+OperationId DeepSpeedPartitioned::step_on_host() {
+    const OperationId position = builder_.next();
+    gather_partitions(rank_, builder_, parameters_.flat());
+    return position;
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,81 @@
+#pragma once
+#include <deque>
+
+#include "engines/deepspeed_coordinator.hpp"
+
+namespace zeroplan {
+
+/// Parameters that the optimizer steps together: taken in order until their shards reach sub_group_size.
+struct SubGroup {
+    std::vector<std::uint32_t> parameters;
+    std::uint64_t numel = 0;  ///< of the shards
+    friend bool operator==(const SubGroup&, const SubGroup&) = default;
+};
+std::vector<SubGroup> sub_groups(const ModelSpec& model, std::uint64_t ranks, std::uint64_t sub_group_size);
+
+/// Stage 3 (DeepSpeedZeroOptimizer_Stage3, MiCS_Optimizer): shards of every parameter in one buffer,
+/// sub-groups of master weights, gradients that pass through an IPG bucket into a flat buffer of shards.
+/// source: deepspeed/runtime/zero/stage3.py, partition_parameters.py
+class DeepSpeedStage3 {
+public:
+    DeepSpeedStage3(const DeepSpeedRank& rank, ProgramBuilder& builder, std::vector<ModuleVisit> trace);
+
+    void load();
+    void init();
+    BufferId values(std::uint32_t parameter) {
+        coordinator_.enter();
+        return coordinator_.values(parameter);
+    }
+    void begin_micro_batch() { coordinator_.begin_micro_batch(); }
+    void enter() { coordinator_.enter(); }
+    void leave() { coordinator_.leave(); }
+    std::vector<OperationId> take_waits() { return coordinator_.take_waits(); }
+    void begin_backward(bool) {}
+    void gradient_ready(std::uint32_t parameter, BufferId gradient);
+    void end_backward(bool last);
+    OperationId step();
+    const std::vector<BufferId>& states_of_first_step() const { return lazy_states_; }
+
+private:
+    std::uint64_t shard(std::uint32_t p) const {
+        return stage3_shard_numel(rank_.model.parameters[p].numel, rank_.ranks);
+    }
+    bool is_frozen(std::uint32_t p) const { return !rank_.model.parameters[p].trainable; }
+    bool parameters_on_host() const { return rank_.training.offload_parameters != OffloadTarget::none; }
+    Buffer flat(BufferRole role, Category category, DType dtype, std::uint64_t elements) const {
+        return flat_buffer(rank_, role, category, dtype, elements);
+    }
+    void load_shards();
+    void load_persistent();
+    void initialise_sub_group(const SubGroup& group);
+    void allocate_gradients();
+    void reduce_bucket();
+    std::uint64_t padded_in_bucket() const;
+    void free_joined(std::size_t keep);
+    void step_sub_group(std::size_t index);
+
+    const DeepSpeedRank& rank_;
+    ProgramBuilder& builder_;
+    DeepSpeedCoordinator coordinator_;
+    std::vector<SubGroup> groups_;
+    std::vector<BufferId> shards_, persistent_;  ///< by parameter
+    std::vector<BufferId> loaded_;               ///< trained shards before they move into one buffer
+    std::vector<BufferId> masters_;              ///< by sub-group
+    std::vector<std::vector<BufferId>> states_;  ///< by sub-group
+    std::vector<BufferId> lazy_states_;
+    BufferId gradients_ = no_buffer;
+    std::vector<BufferId> buckets_;
+    struct InBucket {
+        std::uint32_t parameter = 0;
+        BufferId own = no_buffer;
+    };
+    std::vector<InBucket> in_bucket_;
+    std::uint64_t elements_in_bucket_ = 0, trained_numel_ = 0;
+    struct Joined {
+        BufferId buffer;
+        std::vector<OperationId> after;
+    };
+    std::deque<Joined> joined_;
+};
+
+}  // namespace zeroplan

@@ -1,0 +1,196 @@
+#include <cctype>
+#include <cstdlib>
+
+#include <nlohmann/json.hpp>
+
+#include "engines/deepspeed_options.hpp"
+#include "json/object_reader.hpp"
+#include "json/parse.hpp"
+
+namespace zeroplan {
+namespace {
+
+using nlohmann::json;
+
+/// "deepspeed 0.5-0.6, …" is 0.5; text without a number is the newest.
+DeepSpeedVersion version_in(const std::string& text) {
+    const std::size_t name = text.find("deepspeed ");
+    if (name == std::string::npos) return {};
+    const char* digits = text.c_str() + name + 10;
+    if (std::isdigit(static_cast<unsigned char>(*digits)) == 0) return {};
+    char* end = nullptr;
+    DeepSpeedVersion version{static_cast<std::uint32_t>(std::strtoul(digits, &end, 10)), 0};
+    if (*end == '.') version.minor = static_cast<std::uint32_t>(std::strtoul(end + 1, nullptr, 10));
+    return version;
+}
+
+bool is_auto(const ObjectReader& object, std::string_view key) {
+    const json* value = object.find(key);
+    return value != nullptr && value->is_string() && *value == "auto";
+}
+
+void read_count(const ObjectReader& object, std::string_view key, std::uint64_t& count,
+                std::uint64_t for_auto) {
+    if (is_auto(object, key))
+        count = for_auto;
+    else if (const auto value = object.integer(key))
+        count = *value;
+}
+
+void read_flag(const ObjectReader& object, std::string_view key, bool& flag) {
+    if (is_auto(object, key)) return;
+    if (const auto value = object.boolean(key)) flag = *value;
+}
+
+void read_offload(const ObjectReader& zero, std::string_view key, DeepSpeedOffload& offload) {
+    const auto object = zero.object(key);
+    if (!object) return;
+    object->allow_only({"device", "nvme_path", "buffer_count", "buffer_size", "max_in_cpu", "pin_memory",
+                        "pipeline_read", "pipeline_write", "fast_init", "ratio", "super_offload",
+                        "cpuadam_cores_perc"});
+    read_flag(*object, "pin_memory", offload.pin_memory);
+    read_flag(*object, "pipeline_read", offload.pipeline_read);
+    read_flag(*object, "pipeline_write", offload.pipeline_write);
+    read_count(*object, "buffer_count", offload.buffer_count, offload.buffer_count);
+    read_count(*object, "buffer_size", offload.buffer_size, offload.buffer_size);
+    read_count(*object, "max_in_cpu", offload.max_in_cpu, offload.max_in_cpu);
+}
+
+constexpr std::string_view zero_keys[] = {"stage",
+                                          "contiguous_gradients",
+                                          "reduce_scatter",
+                                          "reduce_bucket_size",
+                                          "use_multi_rank_bucket_allreduce",
+                                          "allgather_partitions",
+                                          "allgather_bucket_size",
+                                          "overlap_comm",
+                                          "load_from_fp32_weights",
+                                          "elastic_checkpoint",
+                                          "offload_param",
+                                          "offload_optimizer",
+                                          "sub_group_size",
+                                          "cpu_offload",
+                                          "cpu_offload_params",
+                                          "cpu_offload_use_pin_memory",
+                                          "prefetch_bucket_size",
+                                          "param_persistence_threshold",
+                                          "model_persistence_threshold",
+                                          "max_live_parameters",
+                                          "max_reuse_distance",
+                                          "stage3_prefetch_bucket_size",
+                                          "stage3_param_persistence_threshold",
+                                          "stage3_model_persistence_threshold",
+                                          "stage3_max_live_parameters",
+                                          "stage3_max_reuse_distance",
+                                          "stage3_gather_16bit_weights_on_model_save",
+                                          "stage3_gather_fp16_weights_on_model_save",
+                                          "gather_16bit_weights_on_model_save",
+                                          "stage3_module_granularity_threshold",
+                                          "stage3_use_all_reduce_for_fetch_params",
+                                          "use_all_reduce_for_fetch_params",
+                                          "stage3_allgather_sequential",
+                                          "ignore_unused_parameters",
+                                          "legacy_stage1",
+                                          "round_robin_gradients",
+                                          "zero_hpz_partition_size",
+                                          "zero_quantized_weights",
+                                          "zero_quantized_nontrainable_weights",
+                                          "zero_quantized_gradients",
+                                          "zeropp_loco_param",
+                                          "mics_shard_size",
+                                          "mics_hierarchical_params_gather",
+                                          "memory_efficient_linear",
+                                          "pipeline_loading_checkpoint",
+                                          "override_module_apply",
+                                          "log_trace_cache_warnings",
+                                          "zenflow",
+                                          "leaf_module",
+                                          "save_muon_momentum_buffer_in_memory"};
+
+void read_stage3(const ObjectReader& zero, std::uint64_t hidden, DeepSpeedOptions& options) {
+    for (const std::string prefix : {"", "stage3_"}) {
+        // Hugging Face's integration: 0.9 · hidden² and 10 · hidden (transformers/integrations/deepspeed.py).
+        read_count(zero, prefix + "prefetch_bucket_size", options.prefetch_bucket_size,
+                   hidden * hidden * 9 / 10);
+        read_count(zero, prefix + "param_persistence_threshold", options.param_persistence_threshold,
+                   10 * hidden);
+        read_count(zero, prefix + "model_persistence_threshold", options.model_persistence_threshold,
+                   options.model_persistence_threshold);
+        read_count(zero, prefix + "max_live_parameters", options.max_live_parameters,
+                   options.max_live_parameters);
+        read_count(zero, prefix + "max_reuse_distance", options.max_reuse_distance,
+                   options.max_reuse_distance);
+        read_flag(zero, prefix + "gather_16bit_weights_on_model_save",
+                  options.gather_16bit_weights_on_model_save);
+        read_flag(zero, prefix + "use_all_reduce_for_fetch_params", options.use_all_reduce_for_fetch_params);
+    }
+    read_flag(zero, "stage3_gather_fp16_weights_on_model_save", options.gather_16bit_weights_on_model_save);
+    read_flag(zero, "stage3_allgather_sequential", options.allgather_sequential);
+    if (options.allgather_sequential) options.prefetch_bucket_size = 1;
+    read_count(zero, "sub_group_size", options.sub_group_size, options.sub_group_size);
+    read_count(zero, "zero_hpz_partition_size", options.hpz_partition_size, 1);
+    read_flag(zero, "zero_quantized_weights", options.quantized_weights);
+    read_flag(zero, "zero_quantized_gradients", options.quantized_gradients);
+    read_flag(zero, "zero_quantized_nontrainable_weights", options.quantized_nontrainable_weights);
+    const json* mics = zero.find("mics_shard_size");
+    if (mics != nullptr && !(mics->is_number_integer() && mics->get<std::int64_t>() < 0))
+        options.mics_shard_size = zero.integer("mics_shard_size").value_or(0);
+}
+
+void read_zero(const ObjectReader& zero, std::uint64_t hidden, DeepSpeedOptions& options) {
+    zero.allow_only(zero_keys);
+    read_flag(zero, "contiguous_gradients", options.contiguous_gradients);
+    read_flag(zero, "reduce_scatter", options.reduce_scatter);
+    read_flag(zero, "round_robin_gradients", options.round_robin_gradients);
+    read_flag(zero, "overlap_comm", options.overlap_comm);
+    read_flag(zero, "use_multi_rank_bucket_allreduce", options.multi_rank_bucket_allreduce);
+    read_count(zero, "reduce_bucket_size", options.reduce_bucket_size, hidden * hidden);
+    read_count(zero, "allgather_bucket_size", options.allgather_bucket_size, options.allgather_bucket_size);
+    read_stage3(zero, hidden, options);
+    read_offload(zero, "offload_optimizer", options.offload_optimizer);
+    read_offload(zero, "offload_param", options.offload_parameters);
+}
+
+void read_precision(const ObjectReader& section, DeepSpeedOptions& options) {
+    read_flag(section, "check_grad_overflow", options.check_grad_overflow);
+    read_flag(section, "immediate_grad_update", options.immediate_grad_update);
+    read_flag(section, "bf16_master_weights_and_grads", options.sixteen_bit_master);
+    read_flag(section, "fp16_master_weights_and_grads", options.sixteen_bit_master);
+    read_flag(section, "bf16_optimizer_states", options.sixteen_bit_optimizer_states);
+}
+
+}  // namespace
+
+DeepSpeedRules deepspeed_rules(DeepSpeedVersion version) {
+    using V = DeepSpeedVersion;
+    return {.states_at_init = version < V{0, 9},
+            .flattens_buckets = version >= V{0, 13},
+            .gathers_lists = version < V{0, 9},
+            .flattens_on_host = version < V{0, 13},
+            .coalesces_gathers = version >= V{0, 6},
+            .keeps_stage3_gradients = version >= V{0, 6},
+            .bucket_halves = version < V{0, 4} ? 9U : 2U};
+}
+
+DeepSpeedOptions read_deepspeed_options(const Scenario& scenario) {
+    const TrainingConfig& training = scenario.training;
+    DeepSpeedOptions options{.version = version_in(training.engine_version)};
+    options.rules = deepspeed_rules(options.version);
+    options.overlap_comm = training.zero_stage == 3 && training.pipeline_parallel == 1;
+    options.hpz_partition_size = training.secondary_shard_group;
+    if (!training.deepspeed_json.empty()) {
+        const json object = parse_json(training.deepspeed_json, "");
+        const ObjectReader deepspeed(object, {"", "/training/deepspeed"});
+        if (const auto zero = deepspeed.object("zero_optimization"))
+            read_zero(*zero, scenario.model.hidden_size, options);
+        for (const char* section : {"bf16", "fp16"})
+            if (const auto precision = deepspeed.object(section)) read_precision(*precision, options);
+        if (const auto aio = deepspeed.object("aio"))
+            read_count(*aio, "intra_op_parallelism", options.aio_threads, 1);
+    }
+    if (training.pipeline_parallel > 1) options.overlap_comm = false;
+    if (!options.multi_rank_bucket_allreduce) options.rules.flattens_buckets = false;
+    return options;
+}
+
+}  // namespace zeroplan

@@ -13,11 +13,6 @@ std::span<const Section> one(const Section& section) {
     return {&section, 1};
 }
 
-/// The first step's sections: a steady step's where the program has none of its own.
-std::span<const Section> first_step(const StepProgram& program) {
-    return program.first_step.empty() ? program.step : program.first_step;
-}
-
 /// Peaks of the stages load, init, first step, steady step, save.
 struct Stages {
     std::array<MemoryPeak, 5> peaks;
@@ -49,6 +44,10 @@ Stages in_caching_allocator(const StepProgram& program) {
 }
 
 }  // namespace
+
+std::span<const Section> first_step(const StepProgram& program) {
+    return program.first_step.empty() ? program.step : program.first_step;
+}
 
 RankGroup account(const StepProgram& program, std::uint32_t index, std::vector<RankRange> ranks,
                   AllocatorKind allocator, const RuntimeMemory& runtime) {

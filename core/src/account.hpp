@@ -4,6 +4,9 @@
 
 namespace zeroplan {
 
+/// The first step's sections: a steady step's where the program has none of its own.
+std::span<const Section> first_step(const StepProgram& program);
+
 /// Memory of one program in every phase, by the engine's allocator.
 RankGroup account(const StepProgram& program, std::uint32_t index, std::vector<RankRange> ranks,
                   AllocatorKind allocator, const RuntimeMemory& runtime);

@@ -220,6 +220,7 @@ Plan make_plan(const Scenario& scenario) {
               .layout = std::move(engine.layout),
               .programs = std::move(engine.programs),
               .rank_models = std::move(engine.rank_models),
+              .allocator = engine.allocator,
               .warnings = std::move(engine.warnings),
               .constants = std::move(engine.constants)};
     plan.constants.insert(plan.constants.end(), runtime.constants.begin(), runtime.constants.end());

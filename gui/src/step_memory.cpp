@@ -18,10 +18,7 @@ StepMoment moment(double at, std::uint32_t section, OperationId operation, const
     return {at, section, operation, false, live, static_cast<double>(live.total().count())};
 }
 
-StepMoment start_of_step(const StepProgram& program, std::span<const BufferId> resident) {
-    CategoryBytes live;
-    for (const BufferId id : resident)
-        live[program.buffers[id].category] += allocated_bytes(program.buffers[id]);
+StepMoment start_of_step(const CategoryBytes& live) {
     StepMoment start = moment(0, 0, 0, live);
     start.before_step = true;
     return start;
@@ -35,19 +32,6 @@ QString section_name(const Section& section) {
     QString name = plain_name(section);
     if (section.repeat > 1) name += QObject::tr(" × %1").arg(section.repeat);
     return name;
-}
-
-// Samples of each section: the sections' samples stand one after the other.
-std::vector<std::span<const MemorySample>> by_section(const std::vector<MemorySample>& samples,
-                                                      std::size_t sections) {
-    std::vector<std::span<const MemorySample>> parts(sections);
-    for (std::size_t begin = 0; begin < samples.size();) {
-        std::size_t end = begin;
-        while (end < samples.size() && samples[end].section == samples[begin].section) ++end;
-        parts.at(samples[begin].section) = std::span(samples).subspan(begin, end - begin);
-        begin = end;
-    }
-    return parts;
 }
 
 // One run through a section, as far as the timeline lists it.
@@ -73,40 +57,37 @@ std::size_t StepMemory::moment_at(double x) const {
     return after == moments.begin() ? 0 : static_cast<std::size_t>(after - moments.begin()) - 1;
 }
 
-StepMemory memory_by_operation(const Plan& plan, std::uint32_t rank_group) {
+StepMemory memory_by_operation(const Plan& plan, std::uint32_t rank_group, const zeroplan::StepMemory& live) {
     const StepProgram& program = program_of(plan, rank_group);
-    const auto resident = resident_buffers(program);
-    StepMemory memory{.axis = StepAxis::operations, .moments = {start_of_step(program, resident)}};
-    std::vector<double> offsets;
-    for (const Section& section : program.step) {
-        offsets.push_back(memory.end);
-        memory.end += static_cast<double>(section.operations.size());
-        memory.sections.push_back({offsets.back(), memory.end, section_name(section)});
+    StepMemory memory{.axis = StepAxis::operations, .moments = {start_of_step(live.before)}};
+    for (std::uint32_t s = 0; s < program.step.size(); ++s) {
+        const double begin = memory.end;
+        memory.end += static_cast<double>(program.step[s].operations.size());
+        memory.sections.push_back({begin, memory.end, section_name(program.step[s])});
+        for (const MemorySample& sample : live.sections[s].fullest())
+            memory.moments.push_back(moment(begin + sample.operation, s, sample.operation, sample.live));
     }
-    for (const MemorySample& sample : memory_timeline(program, program.step, resident))
-        memory.moments.push_back(moment(offsets[sample.section] + sample.operation, sample.section,
-                                        sample.operation, sample.live));
     return memory;
 }
 
-StepMemory memory_by_time(const Plan& plan, std::uint32_t rank_group, const StepTimeline& timeline) {
-    const StepProgram& program = program_of(plan, rank_group);
-    const auto resident = resident_buffers(program);
-    const auto samples = memory_timeline(program, program.step, resident);
-    const auto parts = by_section(samples, program.step.size());
-    StepMemory memory{
-        .axis = StepAxis::time, .moments = {start_of_step(program, resident)}, .end = timeline.step_time_s};
+StepMemory memory_by_operation(const Plan& plan, std::uint32_t rank_group) {
+    return memory_by_operation(plan, rank_group, step_memory(plan, rank_group));
+}
 
-    // Core says when: one point for the start, then one for every sample of every listed repetition.
-    const std::vector<MemoryPoint> points = memory_over_time(plan, rank_group, timeline);
+StepMemory memory_by_time(const Plan& plan, std::uint32_t rank_group, const StepTimeline& timeline,
+                          const zeroplan::StepMemory& live) {
+    const StepProgram& program = program_of(plan, rank_group);
+    const std::vector<MemoryPoint> points = memory_over_time(plan, rank_group, timeline, live);
+    StepMemory memory{
+        .axis = StepAxis::time, .moments = {start_of_step(live.before)}, .end = timeline.step_time_s};
     memory.moments.reserve(points.size());
-    std::size_t point = 1;
+    std::size_t point = 1;  // the first one is the start
     for (const Repetition& repetition : repetitions(timeline)) {
         const double begin = memory.moments.back().at;
-        for (const MemorySample& sample : parts.at(repetition.section)) {
-            if (point == points.size()) break;
-            memory.moments.push_back(
-                moment(points[point++].time_s, sample.section, sample.operation, sample.live));
+        for (; point < points.size(); ++point) {
+            const MemoryPoint& p = points[point];
+            if (!(Repetition{p.section, p.iteration} == repetition)) break;
+            memory.moments.push_back(moment(p.time_s, p.section, p.operation, p.live));
         }
         if (!memory.sections.empty()) memory.sections.back().end = begin;
         memory.sections.push_back(
@@ -117,6 +98,10 @@ StepMemory memory_by_time(const Plan& plan, std::uint32_t rank_group, const Step
             {gap.begin_s, gap.end_s,
              QObject::tr("%1 more × %2").arg(gap.iterations).arg(plain_name(program.step[gap.section]))});
     return memory;
+}
+
+StepMemory memory_by_time(const Plan& plan, std::uint32_t rank_group, const StepTimeline& timeline) {
+    return memory_by_time(plan, rank_group, timeline, step_memory(plan, rank_group));
 }
 
 Description describe_moment(const Plan& plan, std::uint32_t rank_group, const StepMemory& memory,

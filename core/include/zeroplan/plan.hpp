@@ -112,6 +112,9 @@ struct RankModel {
     friend bool operator==(const RankModel&, const RankModel&) = default;
 };
 
+/// Who hands out device memory: the native engine's arena, or PyTorch's caching allocator.
+enum class AllocatorKind : std::uint8_t { arena, caching };
+
 /// Who owns what, what every rank does, and what it costs in memory. Time is in step_timeline.hpp.
 struct Plan {
     Scenario scenario;
@@ -120,6 +123,7 @@ struct Plan {
     std::vector<StepProgram> programs;
     std::vector<RankModel> rank_models;  ///< by program; empty: every rank holds scenario.model
     std::vector<RankGroup> rank_groups;
+    AllocatorKind allocator = AllocatorKind::arena;  ///< of device memory, by the engine
     MemorySummary memory;
     std::map<std::string, CommunicationVolume> communication;  ///< by collective
     std::vector<Warning> warnings;
@@ -137,9 +141,6 @@ std::uint64_t sequence_length_of(const Plan& plan, std::uint32_t program);
 /// The plan of a scenario. Throws Error{not_supported} for what this version's engines don't model, naming
 /// it.
 Plan make_plan(const Scenario& scenario);
-
-/// Who hands out device memory: the native engine's arena, or PyTorch's caching allocator.
-enum class AllocatorKind : std::uint8_t { arena, caching };
 
 /// Layout and programs alone, without accounting: what the engines in src/engines provide.
 struct EngineOutput {

@@ -4,14 +4,19 @@
 
 #include "zeroplan/category.hpp"
 #include "zeroplan/plan.hpp"
+#include "zeroplan/step_memory.hpp"
 #include "zeroplan/step_timeline.hpp"
 
 namespace zeroplan {
 
-/// Live bytes from `time_s` of a step on.
+/// Live bytes from `time_s` of a step on, and which operation made them so; the first point, which is before
+/// any operation, names none.
 struct MemoryPoint {
     double time_s = 0;
     CategoryBytes live;
+    std::uint32_t section = 0;
+    std::uint64_t iteration = 0;
+    OperationId operation = 0;
     friend bool operator==(const MemoryPoint&, const MemoryPoint&) = default;
 };
 
@@ -20,6 +25,9 @@ struct MemoryPoint {
 /// decrease.
 std::vector<MemoryPoint> memory_over_time(const Plan& plan, std::uint32_t rank_group,
                                           const StepTimeline& timeline);
+/// The same, of a step_memory() that is at hand.
+std::vector<MemoryPoint> memory_over_time(const Plan& plan, std::uint32_t rank_group,
+                                          const StepTimeline& timeline, const StepMemory& memory);
 
 /// Chrome trace JSON, as Perfetto reads it: a process for every rank group, a thread for every stream, a
 /// counter with the memory by category. `timelines` as in SimReport::rank_groups; times in microseconds.

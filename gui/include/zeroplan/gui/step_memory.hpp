@@ -3,6 +3,7 @@
 
 #include "zeroplan/gui/text.hpp"
 #include "zeroplan/plan.hpp"
+#include "zeroplan/step_memory.hpp"
 #include "zeroplan/step_timeline.hpp"
 
 namespace zeroplan::gui {
@@ -40,10 +41,14 @@ struct StepMemory {
     std::size_t moment_at(double x) const;
 };
 
-/// A repeated section appears once, with its count in its name.
+/// A repeated section appears once, in its fullest run, with its count in its name. `live`: core's
+/// step_memory() of the group.
+StepMemory memory_by_operation(const Plan& plan, std::uint32_t rank_group, const zeroplan::StepMemory& live);
 StepMemory memory_by_operation(const Plan& plan, std::uint32_t rank_group);
 
 /// Every repetition that `timeline` lists, at the times of core's memory_over_time().
+StepMemory memory_by_time(const Plan& plan, std::uint32_t rank_group, const StepTimeline& timeline,
+                          const zeroplan::StepMemory& live);
 StepMemory memory_by_time(const Plan& plan, std::uint32_t rank_group, const StepTimeline& timeline);
 
 /// Operation, position and every digit of who is live at `moment`.

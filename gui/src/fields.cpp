@@ -85,8 +85,17 @@ Field stage_field() {
                QObject::tr("What the ranks share instead of each holding a copy"), {"0", "1", "2", "3"},
                [](const Scenario& s) { return number(s.training.zero_stage); });
     field.choice_labels = {QObject::tr("0: nothing sharded"), QObject::tr("1: optimizer states"),
-                           QObject::tr("2: and gradients"), QObject::tr("3: and parameters")};
+                           QObject::tr("2: + gradients"), QObject::tr("3: + parameters")};
     field.section = QObject::tr("Training");
+    return field;
+}
+
+// Ranks that work on one copy of the data together. Of the engines in the menu these split a model.
+Field degree(std::string pointer, QString label, std::string flag, QString tooltip,
+             QString (*value)(const Scenario&)) {
+    Field field =
+        count(std::move(pointer), std::move(label), std::move(flag), std::move(tooltip), 1024, false, value);
+    field.engines = {"megatron", "fsdp2"};
     return field;
 }
 
@@ -98,31 +107,37 @@ std::vector<Field> make_fields() {
         count("/cluster/gpus_used", QObject::tr("&GPUs"), "--gpus",
               QObject::tr("All ranks: part of one node, or whole nodes"), 131072, true,
               [](S s) { return number(s.cluster.gpus_used); }),
-        count("/cluster/nodes", QObject::tr("&Nodes"), "--nodes", QObject::tr("Whole nodes; sets the GPUs"),
-              16384, false, [](S s) { return number(s.cluster.nodes); }),
+        count("/cluster/nodes", QObject::tr("No&des"), "--nodes", QObject::tr("Whole nodes; sets the GPUs"),
+              16384, true, [](S s) { return number(s.cluster.nodes); }),
         stage_field(),
-        choice("/training/engine", QObject::tr("&Engine"), "--engine",
+        choice("/training/engine", QObject::tr("E&ngine"), "--engine",
                QObject::tr("Whose rules of sharding, buckets and temporaries apply"), names(engine_presets()),
                [](S s) { return text(to_string(s.training.engine)); }),
+        degree("/training/tensor_parallel", QObject::tr("Tensor &parallel"), "--tp",
+               QObject::tr("Ranks that split every layer; as many fewer hold different data"),
+               [](S s) { return number(s.training.tensor_parallel); }),
+        degree("/training/pipeline_parallel", QObject::tr("Pipe&line"), "--pp",
+               QObject::tr("Stages that the layers are dealt to; as many fewer ranks hold different data"),
+               [](S s) { return number(s.training.pipeline_parallel); }),
         count("/training/micro_batch_size", QObject::tr("Micro-&batch"), "--micro-batch",
               QObject::tr("Sequences a rank computes at a time"), 65536, true,
               [](S s) { return number(s.training.micro_batch_size); }),
         count("/training/gradient_accumulation_steps", QObject::tr("&Accumulation"), "--grad-accum",
               QObject::tr("Micro-batches a rank computes before an optimizer step"), 65536, false,
               [](S s) { return number(s.training.gradient_accumulation_steps); }),
-        count("/training/sequence_length", QObject::tr("&Sequence"), "--seq",
+        count("/training/sequence_length", QObject::tr("Se&quence"), "--seq",
               QObject::tr("Tokens of a sequence"), 16'777'216, false,
               [](S s) { return number(s.training.sequence_length); }),
         choice("/training/recompute", QObject::tr("&Recompute"), "--recompute",
                QObject::tr("Which activations are dropped and computed again for backward"),
                {"none", "selective", "full"}, [](S s) { return text(to_string(s.training.recompute)); }),
-        choice("/training/attention", QObject::tr("Atte&ntion"), "--attention",
+        choice("/training/attention", QObject::tr("Attent&ion"), "--attention",
                QObject::tr("Eager attention keeps the score matrix; the others don't"),
                all_words<AttentionKernel>(), [](S s) { return text(to_string(s.training.attention)); }),
         choice("/training/optimizer", QObject::tr("&Optimizer"), "--optimizer",
                QObject::tr("Adam keeps two states a parameter, momentum one, plain SGD none"),
                countable_optimizers(), [](S s) { return text(to_string(s.training.optimizer)); }),
-        choice("/training/compute_dtype", QObject::tr("&Dtype"), "--dtype",
+        choice("/training/compute_dtype", QObject::tr("Dt&ype"), "--dtype",
                QObject::tr("Of the matrix products; 16-bit ones train with fp32 master weights"),
                {"fp32", "tf32", "fp16", "bf16"},
                [](S s) { return text(to_string(s.training.compute_dtype)); }),
@@ -177,6 +192,12 @@ std::optional<QString> as_flag_value(const Field& field, const std::string& json
 }
 
 }  // namespace
+
+bool is_shown(const Field& field, const QString& engine, const QString& value) {
+    const auto& engines = field.engines;
+    return engines.empty() || value != "1" ||
+           std::find(engines.begin(), engines.end(), engine) != engines.end();
+}
 
 const std::vector<Field>& fields() {
     static const std::vector<Field> all = make_fields();

@@ -20,7 +20,7 @@ QPixmap swatch_pixmap(const QBrush& brush, const QColor& ground) {
     return pixmap;
 }
 
-constexpr int bytes_column = 1, share_column = 3;
+constexpr int bytes_column = 1, share_column = 3, baseline_column = 4;
 
 }  // namespace
 
@@ -58,34 +58,53 @@ void IngredientsTable::set_groups(const RankGroup& group, const RankGroup* basel
         horizontalHeaderItem(column)->setTextAlignment(column == 0 ? Qt::AlignLeft | Qt::AlignVCenter
                                                                    : Qt::AlignRight | Qt::AlignVCenter);
     const Bytes whole = now.total();
-    add_row(tr("device"), Qt::NoBrush, whole, old(before.total()), whole, true);
-    if (relevant(now.runtime, before.runtime))
-        add_row(tr("runtime"), runtime_colour(dark), now.runtime, old(before.runtime), whole, false);
-    if (relevant(now.slack, before.slack))
-        add_row(tr("reserved only"), reserved_brush(dark), now.slack, old(before.slack), whole, false);
-    add_row(tr("allocated"), Qt::NoBrush, now.allocated.total(), old(before.allocated.total()), whole, true);
+    const Ingredient device{tr("device"), tr("What nvidia-smi shows: allocator and runtime"), Qt::NoBrush};
+    const Ingredient runtime{
+        tr("runtime"),
+        tr("Driver context and NCCL's buffers, outside the allocator: a measured constant and "
+           "NCCL's own formula"),
+        runtime_colour(dark)};
+    const Ingredient slack{
+        tr("reserved only"),
+        tr("Held by the allocator and not in use: rounding and holes, by replaying its rules"),
+        reserved_brush(dark)};
+    const Ingredient allocated{tr("allocated"), tr("What torch.cuda.max_memory_allocated() counts"),
+                               Qt::NoBrush};
+    add_row(device, whole, old(before.total()), whole);
+    if (relevant(now.runtime, before.runtime)) add_row(runtime, now.runtime, old(before.runtime), whole);
+    if (relevant(now.slack, before.slack)) add_row(slack, now.slack, old(before.slack), whole);
+    add_row(allocated, now.allocated.total(), old(before.allocated.total()), whole);
     for (auto c = all_categories.rbegin(); c != all_categories.rend(); ++c)
         if (relevant(now.allocated[*c], before.allocated[*c]))
-            add_row(label(*c), category_colour(*c, dark), now.allocated[*c], old(before.allocated[*c]), whole,
-                    false);
+            add_row({label(*c), explain(*c), category_colour(*c, dark)}, now.allocated[*c],
+                    old(before.allocated[*c]), whole);
     fit_width();
+}
+
+void IngredientsTable::set_compact(bool compact) {
+    if (compact == compact_) return;
+    compact_ = compact;
+    if (group_) fit_width();
 }
 
 // With a baseline the sizes stand beside each other; every digit is in the tooltips and in the copied table.
 void IngredientsTable::fit_width() {
-    setColumnHidden(bytes_column, baseline_.has_value());
+    setColumnHidden(bytes_column, baseline_.has_value() || compact_);
     setColumnHidden(share_column, baseline_.has_value());
+    if (baseline_) setColumnHidden(baseline_column, compact_);
     resizeColumnsToContents();
     int width = 2 * frameWidth() + verticalScrollBar()->sizeHint().width() + 2;
     for (int column = 0; column < columnCount(); ++column) width += columnWidth(column);
     setMinimumWidth(std::min(width, 440));
+    setMaximumWidth(width);  // the ranks make better use of what is left
 }
 
-void IngredientsTable::add_row(const QString& name, const QBrush& swatch, Bytes bytes,
-                               std::optional<Bytes> before, Bytes whole, bool bold) {
+void IngredientsTable::add_row(const Ingredient& ingredient, Bytes bytes, std::optional<Bytes> before,
+                               Bytes whole) {
+    const bool sum = ingredient.swatch.style() == Qt::NoBrush;
     const QString share =
         QString::number(whole > Bytes{} ? 100 * bytes.gib() / whole.gib() : 0, 'f', 1) + " %";
-    std::vector<Cell> cells{{name, name},
+    std::vector<Cell> cells{{ingredient.name, ingredient.name},
                             {text(format_count(bytes.count())), text(format_count(bytes.count()))},
                             {text(format_gib(bytes)), text(format_gib(bytes))},
                             {share, share}};
@@ -98,9 +117,9 @@ void IngredientsTable::add_row(const QString& name, const QBrush& swatch, Bytes 
     const int row = rowCount();
     insertRow(row);
     for (int column = 0; column < static_cast<int>(cells.size()); ++column)
-        setItem(row, column, make_item(cells[static_cast<std::size_t>(column)], column == 0, bold));
-    if (swatch.style() != Qt::NoBrush)
-        item(row, 0)->setIcon(swatch_pixmap(swatch, palette().color(QPalette::Base)));
+        setItem(row, column, make_item(cells[static_cast<std::size_t>(column)], column == 0, sum));
+    item(row, 0)->setToolTip(ingredient.meaning);
+    if (!sum) item(row, 0)->setIcon(swatch_pixmap(ingredient.swatch, palette().color(QPalette::Base)));
 }
 
 QTableWidgetItem* IngredientsTable::make_item(const Cell& cell, bool name, bool bold) const {

@@ -111,6 +111,8 @@ void MainWindow::show_idle_simulation() {
     SimulationBar& bar = results_->simulation_bar();
     if (resolved() == nullptr)
         bar.show_idle({}, false);
+    else if (results_->planned()->no_time)
+        bar.show_idle(tr("Nothing to simulate: the time of this step is not modelled."), false);
     else if (!simulation_.available())
         bar.show_idle(tr("Closed form. %1 is not there to simulate: build it with libsimgrid-dev installed.")
                           .arg(QFileInfo(simulation_.program()).fileName()),
@@ -121,7 +123,8 @@ void MainWindow::show_idle_simulation() {
 
 void MainWindow::simulate() {
     pause_.stop();
-    if (resolved() == nullptr || !simulation_.available()) return tell_if_settled();
+    if (resolved() == nullptr || results_->planned()->no_time || !simulation_.available())
+        return tell_if_settled();
     simulation_failure_.clear();
     results_->simulation_bar().show_running();
     simulation_.start(outcome_.planned->plan);

@@ -95,9 +95,9 @@ void MainWindow::build_edit_menu() {
                     [this] { copy(tr("the table"), results_->table().tab_separated()); });
     menu->addAction(tr("Copy &command"), QKeySequence(tr("Ctrl+Shift+K")), this,
                     [this] { copy(tr("the command"), command_->text()); });
-    menu->addAction(tr("Copy &verdict"), this, [this] {
-        copy(tr("the verdict"), results_->verdict().headline() + '\n' + results_->verdict().details());
-    });
+    const auto copy_verdict = [this] { copy(tr("the verdict"), results_->verdict().plain_text()); };
+    menu->addAction(tr("Copy &verdict"), QKeySequence(tr("Ctrl+Shift+V")), this, copy_verdict);
+    connect(results_->verdict().copy_button(), &QToolButton::clicked, this, copy_verdict);
 }
 
 void MainWindow::build_view_menu() {

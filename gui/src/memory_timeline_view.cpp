@@ -20,6 +20,13 @@ void MemoryTimelineView::set_memory(std::shared_ptr<const Plan> plan, std::uint3
     rank_group_ = rank_group;
     memory_ = std::move(memory);
     cursor_.reset();
+    const Bytes runtime = plan_->rank_groups.at(rank_group_).runtime;
+    allowed_ = difference(plan_->memory.capacity, runtime);
+    // What is allocated shares the device with the runtime.
+    set_limit(
+        allowed_,
+        {tr("at most %1: capacity − runtime %2").arg(text(format_gib(allowed_)), text(format_gib(runtime))),
+         tr("at most %1").arg(text(format_gib(allowed_))), text(format_gib(allowed_))});
     set_window(0, memory_.end);
     if (!empty())
         announce(plain_text(
@@ -58,19 +65,26 @@ const StepMoment& MemoryTimelineView::fullest_between(double begin, double end) 
     return *fullest;
 }
 
-void MemoryTimelineView::draw(QPainter& painter) {
+double MemoryTimelineView::axis_top() const {
     const double peak = memory_.moments[peak_moment()].total;
-    const auto capacity = static_cast<double>(plan_->memory.capacity.count());
+    const auto limit = static_cast<double>(allowed_.count());
     // The line is what one looks for, unless it is so far up that nothing else would be seen.
-    const double top = (capacity < 4 * peak ? std::max(peak, capacity) : peak) *
-                       (1.08 + names_height() / plot_rect().height());
+    const double highest = limit < 4 * peak ? std::max(peak, limit) : peak;
+    // Above all data there is room for the names and for what the cursor says.
+    const double height = plot_rect().height();
+    const double room = std::min(0.6 * height, names_height() + label_height() + 5);
+    return highest * height / (height - room);
+}
+
+void MemoryTimelineView::draw(QPainter& painter) {
+    const double top = axis_top();
     draw_byte_axis(painter, top);
     draw_columns(painter, top);
     for (const StepSpan& omitted : memory_.omitted)
         draw_omitted(painter, x_of(omitted.begin), x_of(omitted.end), omitted.name);
     draw_sections(painter);
-    draw_capacity(painter, plan_->memory.capacity, top);
-    draw_cursor(painter, top);
+    draw_limit(painter, top);
+    draw_cursor(painter);
     const int most = std::max(2, static_cast<int>(plot_rect().width() / 90));
     draw_bottom_axis(
         painter,
@@ -130,24 +144,36 @@ void MemoryTimelineView::draw_sections(QPainter& painter) const {
     painter.restore();
 }
 
-void MemoryTimelineView::draw_cursor(QPainter& painter, double top) const {
-    const bool moved = cursor_.has_value();
-    const StepMoment& moment = memory_.moments[cursor_.value_or(peak_moment())];
-    if (moment.at < begin_ || moment.at > end_) return;
-    const double x = std::round(x_of(moment.at)) + 0.5, y = y_of(moment.total, top);
+double MemoryTimelineView::label_height() const {
+    return fontMetrics().height() + 2;
+}
+
+QString MemoryTimelineView::cursor_text() const {
+    return (cursor_ ? QString() : tr("peak ")) + text(format_gib(cursor_moment().live.total()));
+}
+
+QRectF MemoryTimelineView::cursor_label() const {
+    const StepMoment& moment = cursor_moment();
+    if (moment.at < begin_ || moment.at > end_) return {};
+    const double top = axis_top(), height = label_height();
+    const double width = fontMetrics().horizontalAdvance(cursor_text()) + 8;
+    double bottom = y_of(memory_.moments[peak_moment()].total, top) - 2;
+    const double limit = y_of(static_cast<double>(allowed_.count()), top);
+    if (limit > bottom - height - 2 && limit < bottom + 2)
+        bottom = limit - 3;  // text on the line is hard to read
+    const double left =
+        std::clamp(x_of(moment.at) - width / 2, plot_rect().left(), plot_rect().right() - width);
+    return {left, bottom - height, width, height};
+}
+
+// Its line ends in its label.
+void MemoryTimelineView::draw_cursor(QPainter& painter) const {
+    const QRectF label = cursor_label();
+    if (label.isEmpty()) return;
+    const double x = std::round(x_of(cursor_moment().at)) + 0.5;
     painter.setPen(QPen(palette().color(QPalette::Text), 1));
-    painter.drawLine(QPointF(x, plot_rect().bottom()), QPointF(x, y));
-    const QString said = (moved ? QString() : tr("peak ")) + text(format_gib(moment.live.total()));
-    const double width = fontMetrics().horizontalAdvance(said) + 8, height = fontMetrics().height();
-    // At the side with room, beside the line.
-    const double left = x + width < plot_rect().right() ? x + 2 : x - width - 2;
-    const QRectF box(
-        left, std::clamp(y - height / 2, plot_rect().top() + names_height(), plot_rect().bottom() - height),
-        width, height);
-    QColor ground = palette().color(QPalette::Base);
-    ground.setAlpha(215);
-    painter.fillRect(box, ground);
-    painter.drawText(box, Qt::AlignCenter, said);
+    painter.drawLine(QPointF(x, plot_rect().bottom()), QPointF(x, label.bottom()));
+    painter.drawText(label, Qt::AlignCenter, cursor_text());
 }
 
 std::optional<Description> MemoryTimelineView::describe_at(QPointF position) const {

@@ -15,7 +15,8 @@ namespace zeroplan::gui {
 
 namespace {
 constexpr double margin = 8;
-}
+constexpr int limit_swatch = 22;
+}  // namespace
 
 PlotView::PlotView(QWidget* parent) : QWidget(parent) {
     setFocusPolicy(Qt::StrongFocus);
@@ -69,6 +70,13 @@ void PlotView::paintEvent(QPaintEvent*) {
         painter.setBrush(Qt::NoBrush);
         painter.drawRect(rect().adjusted(1, 1, -1, -1));
     }
+}
+
+int PlotView::heading_width() const {
+    QFont bold = font();
+    bold.setBold(true);
+    return static_cast<int>(margin) + QFontMetrics(bold).horizontalAdvance(title_) + 12 +
+           fontMetrics().horizontalAdvance(details_);
 }
 
 void PlotView::draw_heading(QPainter& painter) const {
@@ -134,30 +142,42 @@ void PlotView::draw_bottom_label(QPainter& painter, double x, const QString& lab
                      label);
 }
 
-void PlotView::draw_capacity(QPainter& painter, Bytes capacity, double top) const {
-    const double y = std::round(y_of(static_cast<double>(capacity.count()), top)) + 0.5;
-    const bool beyond = y < plot_rect_.top();
-    if (!beyond) {
-        painter.setPen(QPen(overflow_colour(dark()), 2, Qt::DashLine));
-        painter.drawLine(QPointF(plot_rect_.left(), y), QPointF(plot_rect_.right(), y));
-    }
-    const QString label = (beyond ? "↑ " : "") + capacity_label(capacity);
-    const double width = fontMetrics().horizontalAdvance(label) + 8, height = fontMetrics().height();
-    const QRectF box(plot_rect_.right() - width, std::max(plot_rect_.top() - 4, y - height - 3), width,
-                     height);
-    QColor ground = palette().color(QPalette::Base);
-    ground.setAlpha(215);
-    painter.fillRect(box, ground);
-    painter.setPen(palette().color(QPalette::Text));
-    painter.drawText(box, Qt::AlignCenter, label);
+void PlotView::set_limit(Bytes limit, const QStringList& names) {
+    limit_ = Limit{limit, names};
+    update();
 }
 
-// As much as the plot is wide.
-QString PlotView::capacity_label(Bytes capacity) const {
-    const QString small = text(format_gib(capacity));
-    for (const QString& label : {tr("capacity %1").arg(both_units(capacity)), tr("capacity %1").arg(small)})
-        if (fontMetrics().horizontalAdvance(label) + 24 < plot_rect_.width()) return label;
-    return small;
+QString PlotView::limit_name() const {
+    QFont bold = font();
+    bold.setBold(true);
+    const int room = width() - QFontMetrics(bold).horizontalAdvance(title_) - limit_swatch - 40;
+    for (const QString& name : limit_->names)
+        if (fontMetrics().horizontalAdvance(name) < room) return name;
+    return {};
+}
+
+int PlotView::heading_reserve() const {
+    const QString name = limit_ && !empty() ? limit_name() : QString();
+    return name.isEmpty() ? 0 : fontMetrics().horizontalAdvance(name) + limit_swatch + 24;
+}
+
+void PlotView::draw_limit(QPainter& painter, double top) const {
+    if (!limit_) return;
+    painter.setPen(QPen(overflow_colour(dark()), 2, Qt::DashLine));
+    const double y = std::round(y_of(static_cast<double>(limit_->bytes.count()), top)) + 0.5;
+    const bool beyond = y < plot_rect_.top();
+    if (!beyond) painter.drawLine(QPointF(plot_rect_.left(), y), QPointF(plot_rect_.right(), y));
+    const QString name = limit_name();
+    if (name.isEmpty()) return;
+    const double width = fontMetrics().horizontalAdvance(name) + 2, left = this->width() - width - 10;
+    const QRectF box(left, 2, width, fontMetrics().height() + 6);
+    const double middle = std::round(box.center().y()) + 0.5, swatch_end = left - 6;
+    if (!beyond) painter.drawLine(QPointF(swatch_end - limit_swatch, middle), QPointF(swatch_end, middle));
+    painter.setPen(palette().color(QPalette::Text));
+    painter.drawText(box, Qt::AlignVCenter | Qt::AlignLeft, name);
+    if (beyond)  // further up than the axis goes
+        painter.drawText(QRectF(swatch_end - limit_swatch, 2, limit_swatch, box.height()),
+                         Qt::AlignVCenter | Qt::AlignRight, "↑");
 }
 
 void PlotView::draw_omitted(QPainter& painter, double from, double to, const QString& label) const {

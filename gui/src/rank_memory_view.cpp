@@ -49,6 +49,9 @@ void RankMemoryView::set_plan(std::shared_ptr<const Plan> plan) {
     plan_ = std::move(plan);
     layout_changed();
     if (!empty()) {
+        const Bytes capacity = plan_->memory.capacity;
+        set_limit(capacity, {tr("capacity %1").arg(both_units(capacity)),
+                             tr("capacity %1").arg(text(format_gib(capacity))), text(format_gib(capacity))});
         selected_ = std::min(selected_, plan_->scenario.world_size() - 1);
         announce(plain_text(describe_rank(*plan_, selected_, dark())));
     }
@@ -80,7 +83,7 @@ void RankMemoryView::draw(QPainter& painter) {
     draw_byte_axis(painter, top);
     for (const RankColumn& column : columns_.columns) draw_column(painter, column, top);
     draw_selection(painter, top);
-    draw_capacity(painter, plan_->memory.capacity, top);
+    draw_limit(painter, top);
     draw_ranks(painter);
 }
 
@@ -155,10 +158,12 @@ void RankMemoryView::draw_ranks(QPainter& painter) const {
         for (const RankColumn& column : columns_.columns) {
             const QString ranks = text(to_string(plan_->rank_groups[column.group].ranks));
             const int room = static_cast<int>(column.slot_width) - 6;
+            const QString words = tr("ranks %1").arg(ranks);
+            const bool fits = fontMetrics().horizontalAdvance(words) <= room;
             painter.setPen(palette().color(QPalette::Text));
             painter.drawText(QRectF(column.x, plot_rect().bottom() + 5, room, fontMetrics().height()),
                              Qt::AlignLeft,
-                             fontMetrics().elidedText(tr("ranks %1").arg(ranks), Qt::ElideRight, room));
+                             fontMetrics().elidedText(fits ? words : ranks, Qt::ElideRight, room));
         }
         return;
     }

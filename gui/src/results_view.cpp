@@ -7,20 +7,27 @@ namespace zeroplan::gui {
 
 namespace {
 
-QString plan_title(const Plan& plan) {
-    const Scenario& s = plan.scenario;
-    return QObject::tr("%1, ZeRO %2, %3 GPUs")
-        .arg(text(s.model.name))
-        .arg(s.training.zero_stage)
-        .arg(text(format_count(s.world_size())));
-}
-
 QString group_name(const Plan& plan, std::uint32_t group) {
     const auto& ranks = plan.rank_groups.at(group).ranks;
     if (plan.rank_groups.size() == 1)
         return plan.scenario.world_size() == 1 ? QString() : QObject::tr("every rank");
     return QObject::tr("ranks %1").arg(text(to_string(ranks)));
 }
+
+// The step of the plan's slowest rank group, as it was simulated.
+const StepTimeline* slowest_step(const std::optional<Simulated>& simulated) {
+    if (!simulated || simulated->rank_groups.empty()) return nullptr;
+    return &*std::max_element(
+        simulated->rank_groups.begin(), simulated->rank_groups.end(),
+        [](const StepTimeline& a, const StepTimeline& b) { return a.step_time_s < b.step_time_s; });
+}
+
+const StepTimeline* closed_form(const Planned& planned) {
+    return planned.timeline ? &*planned.timeline : nullptr;
+}
+
+// A narrower one leaves the ranks too little beside the table's figures.
+constexpr int width_for_every_byte = 800;
 
 QSplitter* splitter(Qt::Orientation orientation, std::initializer_list<QWidget*> parts) {
     auto* split = new QSplitter(orientation);
@@ -66,6 +73,7 @@ ResultsView::ResultsView(QWidget* parent)
     column->addWidget(verdict_);
     column->addWidget(views, 1);
 
+    connect(verdict_->pin_button(), &QToolButton::clicked, this, &ResultsView::toggle_baseline);
     connect(lanes_, &StreamLanesView::window_changed, this, [this](double begin, double end) {
         if (timeline_->memory().axis == StepAxis::time) timeline_->set_window(begin, end);
     });
@@ -128,13 +136,14 @@ void ResultsView::show_group() {
         try {
             const StepTimeline closed_form = closed_form_step(*plan, group());
             view_ = group_view(plan, group(), &closed_form);
-        } catch (const Error&) {  // no time: the verdict says why
+        } catch (const Error&) {  // no time: the verdict and the streams' place say why
             view_ = group_view(plan, group(), nullptr);
         }
     show_table();
     show_lanes();
     show_memory();
     show_time_in_words();
+    show_difference();
 }
 
 void ResultsView::show_table() {
@@ -145,8 +154,11 @@ void ResultsView::show_table() {
 
 void ResultsView::show_lanes() {
     const QString fidelity = simulated_ ? tr("simulated") : tr("closed form");
-    lanes_->set_heading(tr("Streams of one step"), fidelity);
-    lanes_->set_placeholder(planned_->no_time ? sentence(*planned_->no_time) : QString());
+    lanes_->set_heading(tr("Streams of one step"), planned_->no_time ? tr("not timed") : fidelity);
+    lanes_->set_placeholder(
+        planned_->no_time
+            ? tr("Nothing to simulate; the memory above is complete.\n%1").arg(reason(*planned_->no_time))
+            : QString());
     lanes_->set_lanes(view_.lanes);
 }
 
@@ -163,17 +175,32 @@ void ResultsView::show_memory() {
 void ResultsView::show_time_in_words() {
     if (!simulated_) return;
     const bool tokens = planned_->plan->scenario.model.batch == BatchKind::tokens;
-    const auto slowest = std::max_element(
-        simulated_->rank_groups.begin(), simulated_->rank_groups.end(),
-        [](const StepTimeline& a, const StepTimeline& b) { return a.step_time_s < b.step_time_s; });
-    if (slowest != simulated_->rank_groups.end())
+    if (const StepTimeline* slowest = slowest_step(simulated_))
         verdict_->show_time(time_sentence(*slowest, simulated_->throughput, tokens));
+}
+
+// Simulated against simulated, closed form against closed form.
+void ResultsView::show_difference() {
+    if (!baseline_) return verdict_->show_difference({});
+    const StepTimeline *now = slowest_step(simulated_), *before = slowest_step(baseline_simulated_);
+    if (now == nullptr || before == nullptr) {
+        now = closed_form(*planned_);
+        before = closed_form(*baseline_);
+    }
+    verdict_->show_difference(difference_sentence(*planned_->plan, *baseline_->plan, now, before));
 }
 
 void ResultsView::show_simulated(const Simulated& simulated) {
     if (!planned_ || simulated.plan != planned_->plan) return;
     simulated_ = simulated;
+    // What was pinned before it had been simulated gets its simulation, too.
+    if (baseline_ == planned_) baseline_simulated_ = simulated_;
     show_group();
+}
+
+void ResultsView::resizeEvent(QResizeEvent* event) {
+    QWidget::resizeEvent(event);
+    table_->set_compact(width() < width_for_every_byte);
 }
 
 void ResultsView::set_axis(StepAxis axis) {
@@ -182,12 +209,15 @@ void ResultsView::set_axis(StepAxis axis) {
 }
 
 void ResultsView::pin_baseline() {
+    verdict_->pin_button()->setChecked(planned_ != nullptr);
     if (!planned_) return;
     baseline_ = planned_;
+    baseline_simulated_ = simulated_;
     baseline_ranks_->set_plan(baseline_->plan);
     baseline_ranks_->set_heading(tr("Baseline"), plan_title(*baseline_->plan));
     show_ranks();
     show_table();
+    show_difference();
     baseline_ranks_->show();
     const int half = std::max(1, (top_->width() - table_->minimumWidth()) / 2);
     top_->setSizes({half, half, table_->minimumWidth()});
@@ -195,10 +225,13 @@ void ResultsView::pin_baseline() {
 
 void ResultsView::clear_baseline() {
     baseline_.reset();
+    baseline_simulated_.reset();
+    verdict_->pin_button()->setChecked(false);
     baseline_ranks_->hide();
     if (!planned_) return;
     show_ranks();
     show_table();
+    show_difference();
 }
 
 }  // namespace zeroplan::gui

@@ -3,7 +3,6 @@
 #include <QDir>
 #include <QFileDialog>
 #include <QFileInfo>
-#include <QFormLayout>
 #include <QHBoxLayout>
 #include <QToolButton>
 #include <algorithm>
@@ -20,7 +19,8 @@ namespace {
 
 // Sliders go over powers of two, up to what people do; the box beside takes any number.
 int slider_end(const Field& field) {
-    return field.pointer == "/cluster/gpus_used" ? 14 : 8;
+    if (field.pointer == "/cluster/gpus_used") return 14;
+    return field.pointer == "/cluster/nodes" ? 11 : 8;
 }
 
 int nearest_power(int value) {
@@ -49,6 +49,18 @@ QLabel* section_heading(const QString& name) {
     return heading;
 }
 
+// The keys without a control that one of them decides.
+const Field* guilty_field(const QString& place) {
+    if (place.isEmpty()) return nullptr;
+    const auto is_at = [&](const QString& pointer) {
+        return place == pointer || place.startsWith(pointer + '/');
+    };
+    for (const Field& field : fields())
+        if (is_at(text(field.pointer)) || place.startsWith(field.name())) return &field;
+    if (is_at("/training/data_parallel")) return &field("/cluster/gpus_used");
+    return nullptr;
+}
+
 }  // namespace
 
 void DoublingSpinBox::stepBy(int steps) {
@@ -58,21 +70,39 @@ void DoublingSpinBox::stepBy(int steps) {
     setValue(static_cast<int>(wanted));
 }
 
-ScenarioForm::ScenarioForm(QWidget* parent) : QWidget(parent) {
-    auto* layout = new QFormLayout(this);
-    layout->setContentsMargins(8, 2, 8, 6);
-    layout->setVerticalSpacing(4);
-    layout->setHorizontalSpacing(8);
-    layout->setFieldGrowthPolicy(QFormLayout::AllNonFixedFieldsGrow);
-    layout->setLabelAlignment(Qt::AlignLeft | Qt::AlignVCenter);
+Paragraph::Paragraph(QWidget* parent) : QLabel(parent) {
+    setWordWrap(true);
+    setTextFormat(Qt::PlainText);
+    setTextInteractionFlags(Qt::TextSelectableByMouse);
+}
+
+void Paragraph::say(const QString& text) {
+    setText(text);
+    setFixedHeight(std::max(0, heightForWidth(width())));
+}
+
+void Paragraph::resizeEvent(QResizeEvent* event) {
+    QLabel::resizeEvent(event);
+    setFixedHeight(std::max(0, heightForWidth(width())));
+}
+
+ScenarioForm::ScenarioForm(QWidget* parent) : QWidget(parent), layout_(new QFormLayout(this)) {
+    layout_->setContentsMargins(8, 2, 8, 6);
+    layout_->setVerticalSpacing(4);
+    layout_->setHorizontalSpacing(8);
+    layout_->setFieldGrowthPolicy(QFormLayout::AllNonFixedFieldsGrow);
+    layout_->setLabelAlignment(Qt::AlignLeft | Qt::AlignVCenter);
     for (const Field& field : fields()) {
-        if (!field.section.isEmpty()) layout->addRow(section_heading(field.section));
+        if (!field.section.isEmpty()) layout_->addRow(section_heading(field.section));
         Row row;
-        QWidget* control = field.kind == Field::Kind::count ? make_spin(field, row) : make_combo(field, row);
+        row.line = field.kind == Field::Kind::count ? make_spin(field, row) : make_combo(field, row);
         row.label = new QLabel(field.label);
         row.label->setBuddy(row.combo != nullptr ? static_cast<QWidget*>(row.combo) : row.spin);
         row.label->setToolTip(field.tooltip);
-        layout->addRow(row.label, control);
+        layout_->addRow(row.label, row.line);
+        row.error = new Paragraph;
+        layout_->addRow(row.error);
+        layout_->setRowVisible(row.error, false);
         rows_.emplace(field.pointer, row);
     }
 }
@@ -111,9 +141,7 @@ QWidget* ScenarioForm::make_combo(const Field& field, Row& row) {
 }
 
 QWidget* ScenarioForm::make_spin(const Field& field, Row& row) {
-    row.spin = field.pointer == "/cluster/nodes" || field.pointer == "/training/gradient_accumulation_steps"
-                   ? new QSpinBox
-                   : new DoublingSpinBox;
+    row.spin = field.pointer == "/training/gradient_accumulation_steps" ? new QSpinBox : new DoublingSpinBox;
     row.spin->setRange(field.least, field.most);
     row.spin->setToolTip(field.tooltip);
     row.spin->setAccessibleName(field.name());
@@ -167,7 +195,17 @@ void ScenarioForm::show_request(const ScenarioRequest& request, const Scenario* 
         else if (resolved != nullptr)
             show_value(field, field.value(*resolved));
     }
+    show_rows();
     showing_ = false;
+}
+
+void ScenarioForm::show_rows() {
+    const QString engine = rows_.at("/training/engine").combo->currentData().toString();
+    for (const Field& field : fields()) {
+        if (field.engines.empty()) continue;
+        const Row& row = rows_.at(field.pointer);
+        layout_->setRowVisible(row.line, is_shown(field, engine, QString::number(row.spin->value())));
+    }
 }
 
 void ScenarioForm::show_value(const Field& field, const QString& value) {
@@ -187,17 +225,26 @@ void ScenarioForm::show_value(const Field& field, const QString& value) {
     if (row.slider != nullptr && !row.slider->isSliderDown()) row.slider->setValue(nearest_power(number));
 }
 
-void ScenarioForm::mark_error(const Error* error) {
-    const QString place = error != nullptr ? text(error->place().pointer) : QString();
+bool ScenarioForm::mark_error(const Error* error) {
+    const Field* guilty = error != nullptr ? guilty_field(text(error->place().pointer)) : nullptr;
     for (const Field& field : fields()) {
-        const bool guilty =
-            !place.isEmpty() && (place == text(field.pointer) || place.startsWith(field.name()));
+        const Row& row = rows_.at(field.pointer);
+        const bool here = &field == guilty;
         QPalette palette;
-        if (guilty)
+        if (here)
             palette.setColor(QPalette::WindowText,
                              verdict_colour(Verdict::does_not_fit, is_dark(this->palette())));
-        rows_.at(field.pointer).label->setPalette(palette);
+        row.label->setPalette(palette);
+        row.error->setPalette(palette);
+        row.error->say(here ? reason(*error) : QString());
+        layout_->setRowVisible(row.error, here);
+        control(field.pointer)->setAccessibleDescription(row.error->text());
     }
+    return guilty != nullptr;
+}
+
+QString ScenarioForm::error_at(const std::string& pointer) const {
+    return rows_.at(pointer).error->text();
 }
 
 QWidget* ScenarioForm::control(const std::string& pointer) const {

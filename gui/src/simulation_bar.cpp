@@ -12,7 +12,7 @@ SimulationBar::SimulationBar(QWidget* parent)
       simulate_(new QPushButton(tr("Sim&ulate"))),
       cancel_(new QPushButton(tr("Cancel"))),
       progress_(new QProgressBar),
-      said_(new QLabel) {
+      said_(new ElidedLabel) {
     simulate_->setToolTip(tr("Run the step on SimGrid, where streams and ranks share links (F5)"));
     cancel_->setToolTip(tr("End the simulation (Esc)"));
     progress_->setRange(0, 0);
@@ -20,8 +20,6 @@ SimulationBar::SimulationBar(QWidget* parent)
     progress_->setTextVisible(false);
     progress_->setMaximumHeight(simulate_->sizeHint().height() / 2);
     progress_->setAccessibleName(tr("Simulation runs"));
-    said_->setTextInteractionFlags(Qt::TextSelectableByMouse);
-    said_->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
     auto* line = new QHBoxLayout(this);
     line->setContentsMargins(0, 0, 0, 0);
     line->setSpacing(8);
@@ -54,20 +52,11 @@ void SimulationBar::show_failure(const QString& why) {
 }
 
 void SimulationBar::say(const QString& said, bool failure) {
-    message_ = said;
     QPalette inked = QApplication::palette();
     if (failure) inked.setColor(QPalette::WindowText, overflow_colour(is_dark(inked)));
     said_->setPalette(inked);
-    said_->setToolTip(said);
+    said_->set_whole_text(said);
     setAccessibleDescription(said);
-    said_->setText(
-        said_->fontMetrics().elidedText(QString(said).replace('\n', ' '), Qt::ElideRight, said_->width()));
-}
-
-void SimulationBar::resizeEvent(QResizeEvent* event) {
-    QWidget::resizeEvent(event);
-    said_->setText(said_->fontMetrics().elidedText(QString(message_).replace('\n', ' '), Qt::ElideRight,
-                                                   said_->width()));
 }
 
 }  // namespace zeroplan::gui

@@ -4,6 +4,7 @@
 #include <QPainter>
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "lane_painter.hpp"
 #include "zeroplan/gui/theme.hpp"
@@ -40,6 +41,7 @@ StreamLanesView::StreamLanesView(QWidget* parent) : PlotView(parent) {
 void StreamLanesView::set_lanes(StreamLanes lanes) {
     const bool same_span = !lanes_.empty() && std::abs(lanes.end_s() - lanes_.end_s()) < 1e-9 * lanes.end_s();
     lanes_ = std::move(lanes);
+    legend_ = legend();
     if (!same_span) return show_all();
     update();
 }
@@ -76,35 +78,55 @@ void StreamLanesView::draw(QPainter& painter) {
 }
 
 std::vector<StreamLanesView::LegendEntry> StreamLanesView::legend() const {
-    const auto entry = [this](const QString& name, const Operation& operation) {
-        return LegendEntry{name, operation_colour(operation, dark())};
+    if (empty()) return {};
+    std::set<QRgb> drawn;
+    for (const Section& section : lanes_.step())
+        for (const Operation& operation : section.operations)
+            if (!std::holds_alternative<Allocate>(operation.body) &&
+                !std::holds_alternative<Free>(operation.body))
+                drawn.insert(operation_colour(operation, false).rgb());
+    std::vector<LegendEntry> entries{
+        {tr("forward"), compute_example(ComputePhase::forward)},
+        {tr("recompute"), compute_example(ComputePhase::recompute)},
+        {tr("backward"), compute_example(ComputePhase::backward)},
+        {tr("optimizer"), example(OptimizerStep{})},
+        {tr("gather"), collective_example(CollectiveKind::all_gather)},
+        {tr("reduce"), collective_example(CollectiveKind::reduce_scatter)},
+        {tr("accumulate"), example(Accumulate{})},
     };
-    return {entry(tr("forward"), compute_example(ComputePhase::forward)),
-            entry(tr("recompute"), compute_example(ComputePhase::recompute)),
-            entry(tr("backward"), compute_example(ComputePhase::backward)),
-            entry(tr("optimizer"), example(OptimizerStep{})),
-            entry(tr("gather"), collective_example(CollectiveKind::all_gather)),
-            entry(tr("reduce"), collective_example(CollectiveKind::reduce_scatter))};
+    std::erase_if(entries, [&](const LegendEntry& entry) {
+        return drawn.count(operation_colour(entry.like, false).rgb()) == 0;
+    });
+    return entries;
+}
+
+// In a narrow window the heading matters more, then the kinds in their order; hovering names every operation.
+std::vector<StreamLanesView::LegendEntry> StreamLanesView::shown_legend() const {
+    std::vector<LegendEntry> shown = legend_;
+    while (!shown.empty() && heading_width() + 16 + legend_width(shown) >= width()) shown.pop_back();
+    return shown;
+}
+
+int StreamLanesView::legend_width(const std::vector<LegendEntry>& entries) const {
+    int width = 0;
+    for (const LegendEntry& entry : entries)
+        width += swatch + 5 + fontMetrics().horizontalAdvance(entry.name) + 12;
+    return width;
 }
 
 int StreamLanesView::heading_reserve() const {
-    if (empty()) return 0;
-    int width = 0;
-    for (const LegendEntry& entry : legend())
-        width += swatch + 5 + fontMetrics().horizontalAdvance(entry.name) + 12;
-    // In a narrow window the step's figures matter more; hovering names every operation.
-    return 2 * width < this->width() ? width : 0;
+    return empty() ? 0 : legend_width(shown_legend());
 }
 
 void StreamLanesView::draw_legend(QPainter& painter) const {
-    const int reserve = heading_reserve();
-    if (reserve == 0) return;
-    double x = width() - reserve - 2;
+    const std::vector<LegendEntry> shown = shown_legend();
+    double x = width() - legend_width(shown) - 2;
     const double height = fontMetrics().height() + 6;
     painter.setPen(palette().color(QPalette::Text));
-    for (const LegendEntry& entry : legend()) {
+    for (const LegendEntry& entry : shown) {
         const double width = fontMetrics().horizontalAdvance(entry.name);
-        painter.fillRect(QRectF(x, 2 + (height - swatch) / 2, swatch, swatch), entry.colour);
+        painter.fillRect(QRectF(x, 2 + (height - swatch) / 2, swatch, swatch),
+                         operation_colour(entry.like, dark()));
         painter.drawText(QRectF(x + swatch + 5, 2, width + 2, height), Qt::AlignVCenter | Qt::AlignLeft,
                          entry.name);
         x += swatch + 5 + width + 12;

@@ -5,6 +5,8 @@
 #include <QGridLayout>
 #include <QPainter>
 #include <QPainterPath>
+#include <QVBoxLayout>
+#include <cmath>
 
 #include "zeroplan/gui/theme.hpp"
 
@@ -43,8 +45,19 @@ QPixmap verdict_icon(Verdict verdict, const QColor& colour, double scale) {
     return pixmap;
 }
 
-QString percent(double share) {
-    return QString::number(100 * share, 'f', share < 0.0995 ? 1 : 0) + " %";
+QToolButton* word_button(const QString& word, const QString& tooltip) {
+    auto* button = new QToolButton;
+    button->setText(word);
+    button->setToolTip(tooltip);
+    button->setFocusPolicy(Qt::StrongFocus);
+    return button;
+}
+
+// " (+3 %)"; nothing where there is nothing to compare with.
+QString relative(double now, double before) {
+    if (!(before > 0)) return {};
+    const double change = now / before - 1;
+    return QString(" (%1%2)").arg(change < 0 ? "−" : "+", percent(std::abs(change)));
 }
 
 QLabel* text_label() {
@@ -102,13 +115,50 @@ QString time_sentence(const StepTimeline& timeline, const Throughput& throughput
     return said + '.';
 }
 
+QString plan_title(const Plan& plan) {
+    const Scenario& s = plan.scenario;
+    return QObject::tr("%1, ZeRO %2, %3 GPUs")
+        .arg(text(s.model.name))
+        .arg(s.training.zero_stage)
+        .arg(text(format_count(s.world_size())));
+}
+
+QString difference_sentence(const Plan& now, const Plan& baseline, const StepTimeline* now_step,
+                            const StepTimeline* baseline_step) {
+    const Bytes peak = now.memory.overall_peak_device, before = baseline.memory.overall_peak_device;
+    QString said = QObject::tr("Against the baseline (%1): device peak %2")
+                       .arg(plan_title(baseline), signed_difference(peak, before));
+    if (peak != before) said += relative(peak.gib(), before.gib());
+    if (now_step != nullptr && baseline_step != nullptr) {
+        const double change = now_step->step_time_s - baseline_step->step_time_s;
+        said += QObject::tr(", step %1%2%3")
+                    .arg(change < 0 ? "−" : "+", text(format_seconds(std::abs(change))),
+                         relative(now_step->step_time_s, baseline_step->step_time_s));
+    }
+    return said + '.';
+}
+
+QString provenance(const Plan& plan) {
+    QStringList lines{QObject::tr("Sizes by the rules of: %1").arg(text(plan.rule_set))};
+    for (const Constant& constant : plan.constants)
+        lines << QObject::tr("%1 = %2 %3: %4, %5")
+                     .arg(text(constant.name))
+                     .arg(constant.value, 0, 'g', 6)
+                     .arg(text(constant.unit), text(constant.kind), text(constant.source));
+    return lines.join('\n');
+}
+
 VerdictPanel::VerdictPanel(QWidget* parent)
     : QFrame(parent),
       icon_(new QLabel),
       headline_(text_label()),
       details_(text_label()),
       time_(text_label()),
-      notes_(new QLabel) {
+      difference_(text_label()),
+      notes_(new ElidedLabel),
+      pin_(word_button(tr("Pin"),
+                       tr("Keep this plan as the baseline that others are compared with (Ctrl+B)"))),
+      copy_(word_button(tr("Copy"), tr("Copy the verdict (Ctrl+Shift+V)"))) {
     setObjectName("verdict");
     setFrameShape(QFrame::StyledPanel);
     setAutoFillBackground(true);
@@ -116,11 +166,25 @@ VerdictPanel::VerdictPanel(QWidget* parent)
     grid->setContentsMargins(10, 6, 10, 6);
     grid->setHorizontalSpacing(10);
     grid->setVerticalSpacing(1);
-    grid->addWidget(icon_, 0, 0, 4, 1, Qt::AlignTop);
-    grid->addWidget(headline_, 0, 1);
+    auto* buttons = new QVBoxLayout;
+    buttons->setSpacing(2);
+    buttons->addWidget(pin_);
+    buttons->addWidget(copy_);
+    buttons->addStretch();
+    for (QToolButton* button : {pin_, copy_})
+        button->setSizePolicy(QSizePolicy::MinimumExpanding, QSizePolicy::Fixed);
+    pin_->setCheckable(true);
+    connect(pin_, &QToolButton::toggled, this,
+            [this](bool pinned) { pin_->setText(pinned ? tr("Unpin") : tr("Pin")); });
+    copy_->setAccessibleName(tr("Copy the verdict"));
+    pin_->setAccessibleName(tr("Pin as baseline"));
+    grid->addWidget(icon_, 0, 0, 5, 1, Qt::AlignTop);
+    grid->addLayout(buttons, 1, 2, 4, 1);
+    grid->addWidget(headline_, 0, 1, 1, 2);
     grid->addWidget(details_, 1, 1);
     grid->addWidget(time_, 2, 1);
-    grid->addWidget(notes_, 3, 1);
+    grid->addWidget(difference_, 3, 1);
+    grid->addWidget(notes_, 4, 1);
     grid->setColumnStretch(1, 1);
     QFont large = font();
     large.setPointSizeF(large.pointSizeF() * 1.3);
@@ -128,6 +192,7 @@ VerdictPanel::VerdictPanel(QWidget* parent)
     headline_->setFont(large);
     notes_->hide();
     time_->hide();
+    difference_->hide();
     restyle();
 }
 
@@ -136,11 +201,13 @@ void VerdictPanel::show_plan(const Planned& planned) {
     verdict_ = planned.plan->memory.verdict;
     headline_->setText(verdict_sentence(*planned.plan));
     details_->setText(peak_sentence(*planned.plan));
+    headline_->setToolTip(provenance(*planned.plan));
+    details_->setToolTip(provenance(*planned.plan));
     const bool tokens = planned.plan->scenario.model.batch == BatchKind::tokens;
     if (planned.timeline && planned.throughput)
         show_time(time_sentence(*planned.timeline, *planned.throughput, tokens));
     else
-        show_time(planned.no_time ? tr("No step time: %1").arg(sentence(*planned.no_time)) : QString());
+        show_time(planned.no_time ? tr("No step time: %1").arg(reason(*planned.no_time)) : QString());
     show_notes(planned.plan->warnings);
     restyle();
 }
@@ -151,7 +218,10 @@ void VerdictPanel::show_error(const Error& error) {
     headline_->setText(error.code() == ErrorCode::not_supported ? tr("Not modelled by this version")
                                                                 : tr("This configuration can't be planned"));
     details_->setText(sentence(error));
+    headline_->setToolTip({});
+    details_->setToolTip({});
     show_time({});
+    show_difference({});
     notes_->hide();
     restyle();
 }
@@ -161,17 +231,27 @@ void VerdictPanel::show_time(const QString& sentence) {
     time_->setVisible(!sentence.isEmpty());
 }
 
+void VerdictPanel::show_difference(const QString& sentence) {
+    difference_->setText(sentence);
+    difference_->setVisible(!sentence.isEmpty());
+}
+
+QString VerdictPanel::plain_text() const {
+    QStringList lines;
+    for (const QString& line : {headline(), details(), time(), difference()})
+        if (!line.isEmpty()) lines << line;
+    return lines.join('\n');
+}
+
 void VerdictPanel::show_notes(const std::vector<Warning>& warnings) {
     notes_->setVisible(!warnings.empty());
     if (warnings.empty()) return;
     QStringList all;
     for (const Warning& warning : warnings) all << "• " + text(warning.message);
-    notes_->setText(warnings.size() == 1
-                        ? tr("Note: %1").arg(text(warnings.front().message))
-                        : tr("%1 notes: %2 …").arg(warnings.size()).arg(text(warnings.front().message)));
+    notes_->set_whole_text(
+        warnings.size() == 1 ? tr("Note: %1").arg(text(warnings.front().message))
+                             : tr("%1 notes: %2 …").arg(warnings.size()).arg(text(warnings.front().message)));
     notes_->setToolTip(all.join('\n'));
-    // One line, however long: the tooltip has the rest.
-    notes_->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
 }
 
 void VerdictPanel::restyle() {

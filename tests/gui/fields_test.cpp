@@ -19,6 +19,14 @@ TEST(Fields, EveryControlIsOneKeyWithALabelAndATooltip) {
     }
 }
 
+TEST(Fields, DegreesShowWhereTheEngineKnowsThemOrTheScenarioStatesThem) {
+    const Field& tensor = field("/training/tensor_parallel");
+    EXPECT_TRUE(is_shown(tensor, "megatron", "1"));
+    EXPECT_FALSE(is_shown(tensor, "native", "1"));
+    EXPECT_TRUE(is_shown(tensor, "native", "2"));
+    EXPECT_TRUE(is_shown(field("/training/recompute"), "native", "none"));
+}
+
 TEST(Edited, GpusAndNodesReplaceEachOther) {
     ScenarioRequest request = edited({}, nullptr, "/cluster/nodes", "4");
     request = edited(request, nullptr, "/cluster/gpus_used", "16");

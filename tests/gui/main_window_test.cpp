@@ -7,6 +7,7 @@
 #include <QComboBox>
 #include <QDragEnterEvent>
 #include <QFile>
+#include <QMenuBar>
 #include <QMimeData>
 #include <QPushButton>
 #include <QSet>
@@ -168,6 +169,72 @@ TEST_F(MainWindowTest, WhatCannotBeIsSaidInPlaceAndForgottenWhenMended) {
     EXPECT_FALSE(window.results().verdict().shows_error());
 }
 
+TEST_F(MainWindowTest, AnErrorIsSaidBelowItsControl) {
+    spin("/cluster/gpus_used").setValue(100);
+    wait();
+    EXPECT_TRUE(window.form().error_at("/cluster/gpus_used").contains("100"))
+        << window.form().error_at("/cluster/gpus_used").toStdString();
+    EXPECT_EQ(window.form().error_at("/cluster/nodes").toStdString(), "");
+    EXPECT_FALSE(spin("/cluster/gpus_used").accessibleDescription().isEmpty());
+    spin("/cluster/gpus_used").setValue(104);
+    wait();
+    EXPECT_EQ(window.form().error_at("/cluster/gpus_used").toStdString(), "");
+}
+
+// With a message among them and others hidden, the controls stand one below the other, in tab order.
+TEST_F(MainWindowTest, AMessageMovesTheControlsBelowIt) {
+    window.show();
+    spin("/cluster/gpus_used").setValue(100);
+    wait();
+    QTest::qWait(50);
+    int bottom = 0;
+    for (const Field& field : fields()) {
+        const QWidget* control = window.form().control(field.pointer);
+        if (!control->isVisible()) continue;
+        const int top = control->mapTo(&window.form(), QPoint(0, 0)).y();
+        EXPECT_GE(top, bottom) << field.pointer;
+        EXPECT_GE(control->height(), 15) << field.pointer;
+        bottom = top + control->height();
+    }
+}
+
+TEST_F(MainWindowTest, DegreesOfParallelismShowWhereTheEngineHasThem) {
+    window.show();
+    EXPECT_FALSE(spin("/training/tensor_parallel").isVisible());
+    choose("/training/zero_stage", "1");
+    window.change(edited(window.request(), nullptr, "/training/engine", "megatron"), "engine");
+    wait();
+    EXPECT_TRUE(spin("/training/tensor_parallel").isVisible());
+    spin("/training/tensor_parallel").setValue(4);
+    spin("/training/pipeline_parallel").setValue(2);
+    wait();
+    EXPECT_EQ(plan().scenario.training.tensor_parallel, 4U);
+    EXPECT_EQ(plan().scenario.training.data_parallel, 2U);
+    EXPECT_TRUE(window.command().text().endsWith("--tp 4 --pp 2")) << window.command().text().toStdString();
+    // What is stated stays in sight, or nobody would find what the error is about.
+    window.change(edited(window.request(), nullptr, "/training/engine", "native"), "engine");
+    wait();
+    EXPECT_TRUE(spin("/training/tensor_parallel").isVisible());
+    EXPECT_TRUE(window.form().error_at("/training/tensor_parallel").contains("tensor_parallel"));
+}
+
+TEST_F(MainWindowTest, WithoutATimeTheStreamsSayWhyAndMemoryIsShown) {
+    window.change(with(window.request(), {"/training/engine", "\"fsdp2\"", ""}), "engine");
+    window.change(with(window.request(), {"/training/offload_optimizer", "\"cpu\"", ""}), "offload");
+    window.change(with(window.request(), {"/training/offload_parameters", "\"cpu\"", ""}), "offload");
+    window.change(without(window.request(), "/training/zero_stage"), "stage");
+    wait();
+    ASSERT_TRUE(window.results().planned()->no_time) << window.results().verdict().details().toStdString();
+    const QString why = reason(*window.results().planned()->no_time);
+    EXPECT_TRUE(window.results().lanes().placeholder().contains(why));
+    EXPECT_TRUE(window.results().verdict().time().contains(why));
+    EXPECT_FALSE(window.results().simulation_bar().simulate_button()->isEnabled());
+    EXPECT_TRUE(window.results().simulation_bar().message().startsWith("Nothing to simulate"));
+    EXPECT_GT(window.results().timeline().memory().moments.size(), 10U);
+    window.simulate();  // F5 does no harm
+    EXPECT_TRUE(window.settled());
+}
+
 TEST_F(MainWindowTest, OpensAndSavesScenarios) {
     const QString job = write("job.json", R"({"model": {"preset": "gpt2"}, "training": {"zero_stage": 1},
                                               "cluster": {"topology": "dgx-a100", "nodes": 1}})");
@@ -234,7 +301,12 @@ TEST_F(MainWindowTest, ABaselineStandsBesideOnOneScale) {
     EXPECT_TRUE(results.baseline_ranks().details().contains("ZeRO 3"));
     EXPECT_TRUE(results.ranks().details().contains("ZeRO 0"));
     EXPECT_TRUE(results.table().tab_separated().contains("Difference"));
-    results.clear_baseline();
+    EXPECT_TRUE(results.verdict().difference().contains("llama-3-8b, ZeRO 3, 16 GPUs"));
+    EXPECT_TRUE(results.verdict().difference().contains("device peak +"));
+    EXPECT_TRUE(results.verdict().difference().contains(", step "));
+    EXPECT_TRUE(results.verdict().pin_button()->isChecked());
+    results.verdict().pin_button()->click();
+    EXPECT_EQ(results.verdict().difference().toStdString(), "");
     EXPECT_TRUE(results.baseline_ranks().isHidden());
     EXPECT_FALSE(results.table().tab_separated().contains("Difference"));
 }
@@ -243,6 +315,13 @@ TEST_F(MainWindowTest, CopiesTableAndCommand) {
     for (const auto* button : window.findChildren<QPushButton*>())
         if (button->text() == "&Copy") const_cast<QPushButton*>(button)->click();
     EXPECT_EQ(QGuiApplication::clipboard()->text(), window.command().text());
+}
+
+TEST_F(MainWindowTest, CopiesTheVerdict) {
+    window.results().verdict().copy_button()->click();
+    const QString copied = QGuiApplication::clipboard()->text();
+    EXPECT_TRUE(copied.startsWith(verdict_sentence(plan())));
+    EXPECT_TRUE(copied.contains(window.results().verdict().time()));
 }
 
 TEST_F(MainWindowTest, WritesPictures) {
@@ -277,6 +356,21 @@ TEST_F(MainWindowTest, SelectingARankShowsItsGroup) {
     EXPECT_EQ(window.results().ranks().selected_rank(), 5U);  // stays over plans
     window.results().set_axis(StepAxis::operations);
     EXPECT_EQ(window.results().timeline().memory().axis, StepAxis::operations);
+}
+
+TEST_F(MainWindowTest, NoTwoShareAShortcutLetter) {
+    QStringList labels;
+    for (const Field& field : fields()) labels << field.label;
+    for (const QAction* menu : window.menuBar()->actions()) labels << menu->text();
+    for (const auto* button : window.findChildren<QPushButton*>()) labels << button->text();
+    QSet<QString> taken;
+    for (const QString& label : labels) {
+        const qsizetype mark = label.indexOf('&');
+        if (mark < 0) continue;
+        const QString letter = label.mid(mark + 1, 1).toUpper();
+        EXPECT_FALSE(taken.contains(letter)) << label.toStdString();
+        taken.insert(letter);
+    }
 }
 
 TEST_F(MainWindowTest, EveryControlHasANameAndCanBeReachedByKeyboard) {

@@ -55,6 +55,24 @@ TEST_F(MemoryTimelineViewTest, APeakNarrowerThanAPixelIsSeen) {
     EXPECT_LE(view.drawn_rectangles(), 800U * category_count);
 }
 
+// What is allocated shares the device with the runtime: 16,384 B of capacity, 4,096 B of it taken.
+TEST_F(MemoryTimelineViewTest, TheLimitLeavesRoomForTheRuntime) {
+    const Plan tight = test::uniform_plan(8);
+    view.set_memory(std::make_shared<const Plan>(tight), 0, memory_by_operation(tight, 0));
+    EXPECT_EQ(view.limit_names().first().toStdString(), "at most 12.00 KiB: capacity − runtime 4.00 KiB");
+}
+
+// Text would have to be guessed from pixels; what is on it is not text where the data has its colours.
+TEST_F(MemoryTimelineViewTest, ThePeaksLabelCoversNoData) {
+    view.set_window(0, view.memory().end);
+    const QRectF label = view.cursor_label();
+    ASSERT_FALSE(label.isEmpty());
+    EXPECT_GE(label.top(), view.plot_rect().top());
+    const double top = view.axis_top();
+    for (const StepMoment& moment : view.memory().moments)
+        EXPECT_LE(label.bottom(), view.plot_rect().bottom() - view.plot_rect().height() * moment.total / top);
+}
+
 TEST_F(MemoryTimelineViewTest, AWindowNarrowsWhatIsShown) {
     view.set_window(0, 2);
     const auto said = view.describe_at({view.plot_rect().right() - 2, view.plot_rect().center().y()});

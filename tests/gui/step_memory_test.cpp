@@ -41,7 +41,9 @@ TEST(StepMemory, ReachesThePlansPeakUnderEveryEngine) {
         const Plan& plan = *outcome.planned->plan;
         const Bytes peak = plan.rank_groups[plan.memory.worst_group].steady.allocated;
         EXPECT_EQ(highest(outcome.planned->fullest.by_operation), peak) << engine;
-        if (outcome.planned->timeline) EXPECT_EQ(highest(outcome.planned->fullest.by_time), peak) << engine;
+        if (outcome.planned->timeline) {
+            EXPECT_EQ(highest(outcome.planned->fullest.by_time), peak) << engine;
+        }
     }
 }
 

@@ -45,6 +45,30 @@ TEST(TimeSentence, SaysStepThroughputAndWhatIsExposed) {
     EXPECT_TRUE(time_sentence(step, {10, 0, 0}, false).contains("10 samples/s per GPU, exposed"));
 }
 
+TEST(DifferenceSentence, ComparesPeaksAndSteps) {
+    Plan before = test::uniform_plan(8), now = before;
+    before.scenario.training.zero_stage = 3;
+    before.memory.overall_peak_device = Bytes{40ULL << 30};
+    now.memory.overall_peak_device = Bytes{50ULL << 30};
+    StepTimeline slow, fast;
+    slow.step_time_s = 2;
+    fast.step_time_s = 1.5;
+    EXPECT_EQ(difference_sentence(now, before, &fast, &slow).toStdString(),
+              "Against the baseline (sample, ZeRO 3, 8 GPUs): device peak +10.00 GiB (+25 %), step −500 ms "
+              "(−25 %).");
+    EXPECT_EQ(difference_sentence(before, now, nullptr, &slow).toStdString(),
+              "Against the baseline (sample, ZeRO 0, 8 GPUs): device peak −10.00 GiB (−20 %).");
+    EXPECT_TRUE(difference_sentence(now, now, &slow, &slow).contains("device peak the same, step +"));
+}
+
+TEST(Provenance, NamesRulesAndConstants) {
+    Plan plan = test::uniform_plan(8);
+    plan.constants = {{"cuda_context_bytes", 5e8, "B", "measured on an H100", "calibrated constant"}};
+    EXPECT_EQ(provenance(plan).toStdString(),
+              "Sizes by the rules of: sample\n"
+              "cuda_context_bytes = 5e+08 B: calibrated constant, measured on an H100");
+}
+
 TEST(VerdictPanel, ShowsAnErrorWithItsWayOut) {
     VerdictPanel panel;
     panel.show_error(

@@ -21,12 +21,16 @@ struct Field {
     std::vector<QString> choice_labels{};  ///< what the menu says, where the word alone says little
     int least = 1, most = 1;               ///< of a count
     bool slider = false;                   ///< of a count: a slider over powers of two as well
+    std::vector<QString> engines{};        ///< the engines that know it; empty: all
     /// What a resolved scenario holds for it, as plain text.
     QString (*value)(const Scenario&) = nullptr;
 
     /// The label without its shortcut mark.
     QString name() const { return QString(label).remove('&'); }
 };
+
+/// Whether the form shows it: the engine knows it, or the scenario states something other than 1.
+bool is_shown(const Field& field, const QString& engine, const QString& value);
 
 /// All controls in tab order.
 const std::vector<Field>& fields();

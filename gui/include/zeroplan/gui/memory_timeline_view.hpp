@@ -17,6 +17,11 @@ public:
     /// The part of the axis that is shown; the streams' view keeps both aligned over time.
     void set_window(double begin, double end);
     const StepMemory& memory() const { return memory_; }
+    /// Bytes at the upper end of the axis.
+    double axis_top() const;
+    /// Where the label of the cursor, or of the peak, stands: above all data. Empty if it is out of the
+    /// window.
+    QRectF cursor_label() const;
     std::optional<Description> describe_at(QPointF position) const override;
 
 protected:
@@ -27,9 +32,12 @@ protected:
 private:
     void draw_columns(QPainter& painter, double top);
     void draw_sections(QPainter& painter) const;
-    void draw_cursor(QPainter& painter, double top) const;
+    void draw_cursor(QPainter& painter) const;
     const StepMoment& fullest_between(double begin, double end) const;
     std::size_t peak_moment() const;
+    double label_height() const;
+    const StepMoment& cursor_moment() const { return memory_.moments[cursor_.value_or(peak_moment())]; }
+    QString cursor_text() const;
     double names_height() const;
     void move_cursor(std::size_t moment);
     double x_of(double at) const;
@@ -38,6 +46,7 @@ private:
     std::shared_ptr<const Plan> plan_;
     std::uint32_t rank_group_ = 0;
     StepMemory memory_;
+    Bytes allowed_;  ///< what the allocator may have: the capacity without the runtime
     double begin_ = 0, end_ = 1;
     std::optional<std::size_t> cursor_;
 };

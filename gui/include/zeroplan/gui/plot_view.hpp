@@ -1,4 +1,5 @@
 #pragma once
+#include <QStringList>
 #include <QWidget>
 #include <optional>
 #include <vector>
@@ -22,8 +23,10 @@ public:
     /// Fades the plot: it belongs to an earlier configuration than the form shows.
     void set_stale(bool stale);
 
+    const QString& placeholder() const { return placeholder_; }
     const QString& title() const { return title_; }
     const QString& details() const { return details_; }
+    QStringList limit_names() const { return limit_ ? limit_->names : QStringList(); }
     /// Filled rectangles of the last paint.
     std::size_t drawn_rectangles() const { return drawn_rectangles_; }
     /// Where data is drawn, inside the axes.
@@ -46,8 +49,10 @@ protected:
         for (const Tick& tick : ticks) draw_bottom_label(painter, x_of(tick.at), tick.label);
     }
     void draw_bottom_label(QPainter& painter, double x, const QString& label) const;
-    /// Dashed line with both units, at the right above it.
-    void draw_capacity(QPainter& painter, Bytes capacity, double top) const;
+    /// A dashed line that no byte should be above. Its name stands in the heading, where it covers no data:
+    /// the first of `names`, longest first, that there is room for.
+    void set_limit(Bytes limit, const QStringList& names);
+    void draw_limit(QPainter& painter, double top) const;
     /// Hatches the span in which the pattern around it repeats.
     void draw_omitted(QPainter& painter, double from, double to, const QString& label) const;
     double y_of(double bytes, double top) const;
@@ -61,17 +66,24 @@ protected:
     void mouseMoveEvent(QMouseEvent* event) override;
     void leaveEvent(QEvent* event) override;
     /// Pixels at the right of the heading's line that the view uses itself.
-    virtual int heading_reserve() const { return 0; }
+    virtual int heading_reserve() const;
+    /// Pixels from the left that the heading's words take if nothing is cut.
+    int heading_width() const;
     /// The axes' room changed.
     virtual void layout_changed() {}
 
 private:
     void layout_plot();
-    QString capacity_label(Bytes capacity) const;
+    QString limit_name() const;
     void draw_heading(QPainter& painter) const;
     void draw_placeholder(QPainter& painter) const;
 
+    struct Limit {
+        Bytes bytes;
+        QStringList names;
+    };
     QString title_, details_, placeholder_;
+    std::optional<Limit> limit_;
     QRectF plot_rect_;
     bool stale_ = false;
     std::size_t drawn_rectangles_ = 0;

@@ -27,6 +27,7 @@ public:
     /// The streams as simulated, if the simulation is of the plan that is shown.
     void show_simulated(const Simulated& simulated);
     void pin_baseline();
+    void toggle_baseline() { has_baseline() ? clear_baseline() : pin_baseline(); }
     void clear_baseline();
     bool has_baseline() const { return baseline_ != nullptr; }
     void set_axis(StepAxis axis);
@@ -42,6 +43,9 @@ public:
     StreamLanesView& lanes() { return *lanes_; }
     SimulationBar& simulation_bar() { return *bar_; }
 
+protected:
+    void resizeEvent(QResizeEvent* event) override;
+
 private:
     void show_group();
     void show_ranks();
@@ -49,10 +53,11 @@ private:
     void show_memory();
     void show_lanes();
     void show_time_in_words();
+    void show_difference();
     std::uint32_t group() const;
 
     std::shared_ptr<const Planned> planned_, baseline_;
-    std::optional<Simulated> simulated_;
+    std::optional<Simulated> simulated_, baseline_simulated_;
     GroupView view_;
     StepAxis axis_ = StepAxis::time;
     bool user_selected_ = false;  ///< else the fullest rank is

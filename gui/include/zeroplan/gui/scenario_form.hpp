@@ -1,5 +1,6 @@
 #pragma once
 #include <QComboBox>
+#include <QFormLayout>
 #include <QLabel>
 #include <QSlider>
 #include <QSpinBox>
@@ -18,6 +19,19 @@ public:
     void stepBy(int steps) override;
 };
 
+/// A paragraph of a fixed height that follows from its width: Qt 6.4's QFormLayout misplaces rows if one of
+/// them is hidden while another trades height for width.
+class Paragraph : public QLabel {
+    Q_OBJECT
+public:
+    explicit Paragraph(QWidget* parent = nullptr);
+    void say(const QString& text);
+    bool hasHeightForWidth() const override { return false; }
+
+protected:
+    void resizeEvent(QResizeEvent* event) override;
+};
+
 /// The controls of fields(), each of which stands for one key of the scenario. The form keeps no state: it
 /// tells what the user wants and shows what it is given.
 class ScenarioForm : public QWidget {
@@ -28,8 +42,11 @@ public:
     /// Shows the request's settings, and for the rest what `resolved` says, or what was shown before if it is
     /// null.
     void show_request(const ScenarioRequest& request, const Scenario* resolved);
-    /// Marks the control that an error is about; nullptr: none.
-    void mark_error(const Error* error);
+    /// Says below the control that an error is about what is wrong; nullptr: nothing is. False if no control
+    /// is the error's place.
+    bool mark_error(const Error* error);
+    /// What stands below a control; "" if nothing does.
+    QString error_at(const std::string& pointer) const;
     /// The control of a field, for tests and tab order: a QComboBox or a QSpinBox.
     QWidget* control(const std::string& pointer) const;
     QSlider* slider(const std::string& pointer) const;
@@ -43,6 +60,8 @@ Q_SIGNALS:
 private:
     struct Row {
         QLabel* label = nullptr;
+        Paragraph* error = nullptr;
+        QWidget* line = nullptr;  ///< the control with what stands beside it
         QComboBox* combo = nullptr;
         QSpinBox* spin = nullptr;
         QSlider* slider = nullptr;
@@ -52,7 +71,9 @@ private:
     QSlider* make_slider(const Field& field, Row& row);
     void choose_file(const Field& field);
     void show_value(const Field& field, const QString& value);
+    void show_rows();
 
+    QFormLayout* layout_;
     std::map<std::string, Row> rows_;
     bool showing_ = false;  ///< values come from the window, not from the user
 };

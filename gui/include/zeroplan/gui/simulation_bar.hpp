@@ -1,8 +1,9 @@
 #pragma once
-#include <QLabel>
 #include <QProgressBar>
 #include <QPushButton>
 #include <QWidget>
+
+#include "zeroplan/gui/elided_label.hpp"
 
 namespace zeroplan::gui {
 
@@ -14,7 +15,7 @@ public:
     void show_idle(const QString& said, bool can_start);
     void show_running();
     void show_failure(const QString& why);
-    QString message() const { return message_; }
+    QString message() const { return said_->whole_text(); }
     QPushButton* simulate_button() { return simulate_; }
     QPushButton* cancel_button() { return cancel_; }
 
@@ -22,16 +23,12 @@ Q_SIGNALS:
     void simulate();
     void cancel();
 
-protected:
-    void resizeEvent(QResizeEvent* event) override;
-
 private:
     void say(const QString& said, bool failure);
 
     QPushButton *simulate_, *cancel_;
     QProgressBar* progress_;
-    QLabel* said_;
-    QString message_;
+    ElidedLabel* said_;
 };
 
 }  // namespace zeroplan::gui

@@ -38,6 +38,8 @@ public:
     QString omitted_label(const Omitted& omitted) const;
     const Lane& lane(Stream stream) const { return lanes_[static_cast<std::size_t>(stream)]; }
     const Operation& operation(const TimedOperation& timed) const;
+    /// The sections of the step, each once.
+    const std::vector<Section>& step() const { return program().step; }
     /// The longest operation of `stream` that runs within [begin, end] seconds.
     const TimedOperation* longest_within(Stream stream, double begin, double end) const;
 

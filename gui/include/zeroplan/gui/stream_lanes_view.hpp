@@ -42,15 +42,19 @@ private:
     class LanePainter;
     struct LegendEntry {
         QString name;
-        QColor colour;
+        Operation like;  ///< what it stands for
     };
+    /// Of what occurs in the step.
     std::vector<LegendEntry> legend() const;
+    std::vector<LegendEntry> shown_legend() const;
+    int legend_width(const std::vector<LegendEntry>& entries) const;
     void draw_legend(QPainter& painter) const;
     QRectF lane_rect(Stream stream) const;
     double x_of(double seconds) const;
     double seconds_at(double x) const;
 
     StreamLanes lanes_;
+    std::vector<LegendEntry> legend_;
     double begin_ = 0, end_ = 1, drag_x_ = 0;
 };
 

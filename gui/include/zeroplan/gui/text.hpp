@@ -26,10 +26,18 @@ QString exact(Bytes bytes);
 Bytes difference(Bytes a, Bytes b);
 /// "master weights": the category's report key with its words apart.
 QString label(Category category);
+/// What the category's bytes are and what their count rests on.
+QString explain(Category category);
 /// With a capital at the beginning and a full stop at the end.
 QString as_sentence(QString words);
 /// The error's place, message and way out as one paragraph.
 QString sentence(const Error& error);
+/// The same without its place, for where one sees what it is about.
+QString reason(const Error& error);
+/// "+1.50 GiB", "−3.00 MiB", "the same" …
+QString signed_difference(Bytes now, Bytes before);
+/// "12 %", "1.5 %"
+QString percent(double share);
 
 /// What hovering shows and a screen reader reads: a heading, rows of label and value, a closing sentence.
 struct Description {

@@ -1,7 +1,9 @@
 #pragma once
 #include <QFrame>
 #include <QLabel>
+#include <QToolButton>
 
+#include "zeroplan/gui/elided_label.hpp"
 #include "zeroplan/gui/planner.hpp"
 
 namespace zeroplan::gui {
@@ -13,6 +15,15 @@ QString peak_sentence(const Plan& plan);
 /// "2.31 s a step, 8,870 tokens/s per GPU, 41 % of peak flops"; exposed communication and bubble.
 QString time_sentence(const StepTimeline& timeline, const Throughput& throughput, bool tokens);
 
+/// "Against the baseline (llama-3-8b, ZeRO 3, 16 GPUs): device peak +1.50 GiB (+3 %), step −12.0 ms (−1.2
+/// %)": times as both know them, nothing of them where one of the two has none.
+QString difference_sentence(const Plan& now, const Plan& baseline, const StepTimeline* now_step,
+                            const StepTimeline* baseline_step);
+/// Which rules and constants the figures rest on, a line each.
+QString provenance(const Plan& plan);
+/// "llama-3-8b, ZeRO 3, 16 GPUs"
+QString plan_title(const Plan& plan);
+
 /// The answer in words at the top: icon and colour by verdict, or the error that stands in its way.
 class VerdictPanel : public QFrame {
     Q_OBJECT
@@ -22,9 +33,16 @@ public:
     /// The plan that is shown below, if any, belongs to an earlier configuration.
     void show_error(const Error& error);
     void show_time(const QString& sentence);
+    /// Against the pinned baseline; "" if none is pinned.
+    void show_difference(const QString& sentence);
+    /// Everything that the panel says, a sentence a line.
+    QString plain_text() const;
     QString headline() const { return headline_->text(); }
     QString details() const { return details_->text(); }
     QString time() const { return time_->text(); }
+    QString difference() const { return difference_->text(); }
+    QToolButton* pin_button() { return pin_; }
+    QToolButton* copy_button() { return copy_; }
     bool shows_error() const { return shows_error_; }
 
 protected:
@@ -34,7 +52,9 @@ private:
     void restyle();
     void show_notes(const std::vector<Warning>& warnings);
 
-    QLabel *icon_, *headline_, *details_, *time_, *notes_;
+    QLabel *icon_, *headline_, *details_, *time_, *difference_;
+    ElidedLabel* notes_;
+    QToolButton *pin_, *copy_;
     Verdict verdict_ = Verdict::fits;
     bool shows_error_ = false, restyling_ = false;
 };

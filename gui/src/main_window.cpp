@@ -19,6 +19,7 @@ MainWindow::MainWindow(const Options& options, QWidget* parent)
     : QMainWindow(parent),
       options_(options),
       simulation_(options.simulator),
+      remedies_(options.pause_ms),
       form_(new ScenarioForm),
       results_(new ResultsView),
       command_(new QLineEdit) {
@@ -43,6 +44,11 @@ void MainWindow::connect_parts() {
     connect(&planner_, &Planner::planned, this, &MainWindow::show_outcome);
     connect(&simulation_, &Simulation::simulated, this, &MainWindow::show_simulated);
     connect(&simulation_, &Simulation::failed, this, &MainWindow::show_simulation_failure);
+    connect(&remedies_, &RemedySearch::found, this, [this](const std::vector<Remedy>& remedies) {
+        results_->verdict().show_remedies(remedies_sentence(remedies));
+        tell_if_settled();
+    });
+    connect(&remedies_, &RemedySearch::idle, this, &MainWindow::tell_if_settled);
     connect(&simulation_, &Simulation::cancelled, this, [this] {
         results_->simulation_bar().show_idle(tr("Simulation cancelled; the closed form is shown."), true);
         tell_if_settled();
@@ -78,6 +84,7 @@ void MainWindow::apply(const ScenarioRequest& request) {
     request_ = request;
     pause_.stop();
     simulation_.cancel();
+    remedies_.forget();
     simulation_failure_.clear();
     form_->show_request(request_, nullptr);
     command_->setText(command_line(request_));
@@ -100,6 +107,8 @@ void MainWindow::show_outcome(const PlanOutcome& outcome) {
     form_->mark_error(outcome.error ? &*outcome.error : nullptr);
     show_idle_simulation();
     if (options_.simulate_by_itself) plan_simulation();
+    if (resolved() != nullptr && outcome.planned->plan->memory.verdict == Verdict::does_not_fit)
+        remedies_.start(outcome.planned->plan);
     tell_if_settled();
 }
 
@@ -158,7 +167,7 @@ void MainWindow::show_simulation_failure(const QString& why, bool refused) {
 }
 
 bool MainWindow::settled() const {
-    return !planner_.busy() && !pause_.isActive() && !simulation_.running();
+    return !planner_.busy() && !pause_.isActive() && !simulation_.running() && !remedies_.busy();
 }
 
 void MainWindow::tell_if_settled() {

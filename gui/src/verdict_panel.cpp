@@ -138,6 +138,21 @@ QString difference_sentence(const Plan& now, const Plan& baseline, const StepTim
     return said + '.';
 }
 
+QString remedies_sentence(const std::vector<Remedy>& remedies) {
+    if (remedies.empty()) return {};
+    QStringList changes;
+    for (const Remedy& remedy : remedies) {
+        const QString verdict = remedy.verdict == Verdict::marginal ? QObject::tr("marginal; ") : QString();
+        changes << QObject::tr("%1 (%2; %3%4)")
+                       .arg(text(remedy.flags), text(format_gib(remedy.overall_peak_device)), verdict,
+                            text(remedy.price));
+    }
+    const bool helps = remedies.front().verdict != Verdict::does_not_fit;
+    return (helps ? QObject::tr("One change makes it fit: %1.")
+                  : QObject::tr("No single change makes it fit; the closest is %1."))
+        .arg(changes.join(QObject::tr(", or ")));
+}
+
 QString provenance(const Plan& plan) {
     QStringList lines{QObject::tr("Sizes by the rules of: %1").arg(text(plan.rule_set))};
     for (const Constant& constant : plan.constants)
@@ -154,6 +169,7 @@ VerdictPanel::VerdictPanel(QWidget* parent)
       headline_(text_label()),
       details_(text_label()),
       time_(text_label()),
+      remedies_(text_label()),
       difference_(text_label()),
       notes_(new ElidedLabel),
       pin_(word_button(tr("Pin"),
@@ -178,13 +194,14 @@ VerdictPanel::VerdictPanel(QWidget* parent)
             [this](bool pinned) { pin_->setText(pinned ? tr("Unpin") : tr("Pin")); });
     copy_->setAccessibleName(tr("Copy the verdict"));
     pin_->setAccessibleName(tr("Pin as baseline"));
-    grid->addWidget(icon_, 0, 0, 5, 1, Qt::AlignTop);
-    grid->addLayout(buttons, 1, 2, 4, 1);
+    grid->addWidget(icon_, 0, 0, 6, 1, Qt::AlignTop);
+    grid->addLayout(buttons, 1, 2, 5, 1);
     grid->addWidget(headline_, 0, 1, 1, 2);
     grid->addWidget(details_, 1, 1);
     grid->addWidget(time_, 2, 1);
-    grid->addWidget(difference_, 3, 1);
-    grid->addWidget(notes_, 4, 1);
+    grid->addWidget(remedies_, 3, 1);
+    grid->addWidget(difference_, 4, 1);
+    grid->addWidget(notes_, 5, 1);
     grid->setColumnStretch(1, 1);
     QFont large = font();
     large.setPointSizeF(large.pointSizeF() * 1.3);
@@ -192,6 +209,7 @@ VerdictPanel::VerdictPanel(QWidget* parent)
     headline_->setFont(large);
     notes_->hide();
     time_->hide();
+    remedies_->hide();
     difference_->hide();
     restyle();
 }
@@ -208,6 +226,7 @@ void VerdictPanel::show_plan(const Planned& planned) {
         show_time(time_sentence(*planned.timeline, *planned.throughput, tokens));
     else
         show_time(planned.no_time ? tr("No step time: %1").arg(reason(*planned.no_time)) : QString());
+    show_remedies({});
     show_notes(planned.plan->warnings);
     restyle();
 }
@@ -221,6 +240,7 @@ void VerdictPanel::show_error(const Error& error) {
     headline_->setToolTip({});
     details_->setToolTip({});
     show_time({});
+    show_remedies({});
     show_difference({});
     notes_->hide();
     restyle();
@@ -231,6 +251,11 @@ void VerdictPanel::show_time(const QString& sentence) {
     time_->setVisible(!sentence.isEmpty());
 }
 
+void VerdictPanel::show_remedies(const QString& sentence) {
+    remedies_->setText(sentence);
+    remedies_->setVisible(!sentence.isEmpty());
+}
+
 void VerdictPanel::show_difference(const QString& sentence) {
     difference_->setText(sentence);
     difference_->setVisible(!sentence.isEmpty());
@@ -238,7 +263,7 @@ void VerdictPanel::show_difference(const QString& sentence) {
 
 QString VerdictPanel::plain_text() const {
     QStringList lines;
-    for (const QString& line : {headline(), details(), time(), difference()})
+    for (const QString& line : {headline(), details(), time(), remedies(), difference()})
         if (!line.isEmpty()) lines << line;
     return lines.join('\n');
 }

@@ -235,6 +235,18 @@ TEST_F(MainWindowTest, WithoutATimeTheStreamsSayWhyAndMemoryIsShown) {
     EXPECT_TRUE(window.settled());
 }
 
+TEST_F(MainWindowTest, WhatDoesNotFitSaysWhatWould) {
+    EXPECT_EQ(window.results().verdict().remedies().toStdString(), "");
+    spin("/training/micro_batch_size").setValue(2);
+    wait();
+    ASSERT_EQ(plan().memory.verdict, Verdict::does_not_fit);
+    EXPECT_TRUE(window.results().verdict().remedies().contains("--recompute"))
+        << window.results().verdict().remedies().toStdString();
+    spin("/training/micro_batch_size").setValue(1);
+    wait();
+    EXPECT_EQ(window.results().verdict().remedies().toStdString(), "");
+}
+
 TEST_F(MainWindowTest, OpensAndSavesScenarios) {
     const QString job = write("job.json", R"({"model": {"preset": "gpt2"}, "training": {"zero_stage": 1},
                                               "cluster": {"topology": "dgx-a100", "nodes": 1}})");

@@ -61,6 +61,24 @@ TEST(DifferenceSentence, ComparesPeaksAndSteps) {
     EXPECT_TRUE(difference_sentence(now, now, &slow, &slow).contains("device peak the same, step +"));
 }
 
+TEST(RemediesSentence, NamesEveryChangeWithItsPrice) {
+    EXPECT_EQ(remedies_sentence({}).toStdString(), "");
+    Remedy recompute{"--recompute full",
+                     "activations are computed twice",
+                     Bytes{60ULL << 30},
+                     Bytes{80ULL << 30},
+                     Verdict::fits,
+                     1.3,
+                     false};
+    Remedy nodes{
+        "--nodes 4", "32 GPUs, not 16", Bytes{79ULL << 30}, Bytes{80ULL << 30}, Verdict::marginal, {}, true};
+    EXPECT_EQ(remedies_sentence({recompute, nodes}).toStdString(),
+              "One change makes it fit: --recompute full (60.00 GiB; activations are computed twice), or "
+              "--nodes 4 (79.00 GiB; marginal; 32 GPUs, not 16).");
+    recompute.verdict = Verdict::does_not_fit;
+    EXPECT_TRUE(remedies_sentence({recompute}).startsWith("No single change makes it fit; the closest is "));
+}
+
 TEST(Provenance, NamesRulesAndConstants) {
     Plan plan = test::uniform_plan(8);
     plan.constants = {{"cuda_context_bytes", 5e8, "B", "measured on an H100", "calibrated constant"}};

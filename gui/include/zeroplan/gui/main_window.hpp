@@ -5,6 +5,7 @@
 #include <QUndoStack>
 
 #include "zeroplan/gui/planner.hpp"
+#include "zeroplan/gui/remedy_search.hpp"
 #include "zeroplan/gui/results_view.hpp"
 #include "zeroplan/gui/scenario_form.hpp"
 #include "zeroplan/gui/simulation.hpp"
@@ -22,7 +23,8 @@ public:
         QString simulator;                       ///< path of zeroplan-sim; "" = the one beside this program
         bool remember = false;                   ///< geometry and preferences over sessions
         bool simulate_by_itself = true;
-        int pause_ms = 500;  ///< without changes, before a simulation starts by itself
+        int pause_ms =
+            500;  ///< without changes, before a simulation or a search for remedies starts by itself
     };
     explicit MainWindow(const Options& options, QWidget* parent = nullptr);
 
@@ -92,6 +94,7 @@ private:
     QUndoStack undo_;
     Planner planner_;
     Simulation simulation_;
+    RemedySearch remedies_;
     QTimer pause_;
     int series_ = 0;
 

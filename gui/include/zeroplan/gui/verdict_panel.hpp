@@ -19,6 +19,9 @@ QString time_sentence(const StepTimeline& timeline, const Throughput& throughput
 /// %)": times as both know them, nothing of them where one of the two has none.
 QString difference_sentence(const Plan& now, const Plan& baseline, const StepTimeline* now_step,
                             const StepTimeline* baseline_step);
+/// "One change makes it fit: --recompute full (61.20 GiB; step 30 % longer), …"; "" if there is nothing to
+/// say.
+QString remedies_sentence(const std::vector<Remedy>& remedies);
 /// Which rules and constants the figures rest on, a line each.
 QString provenance(const Plan& plan);
 /// "llama-3-8b, ZeRO 3, 16 GPUs"
@@ -35,11 +38,14 @@ public:
     void show_time(const QString& sentence);
     /// Against the pinned baseline; "" if none is pinned.
     void show_difference(const QString& sentence);
+    /// What makes it fit; "" while nobody knows.
+    void show_remedies(const QString& sentence);
     /// Everything that the panel says, a sentence a line.
     QString plain_text() const;
     QString headline() const { return headline_->text(); }
     QString details() const { return details_->text(); }
     QString time() const { return time_->text(); }
+    QString remedies() const { return remedies_->text(); }
     QString difference() const { return difference_->text(); }
     QToolButton* pin_button() { return pin_; }
     QToolButton* copy_button() { return copy_; }
@@ -52,7 +58,7 @@ private:
     void restyle();
     void show_notes(const std::vector<Warning>& warnings);
 
-    QLabel *icon_, *headline_, *details_, *time_, *difference_;
+    QLabel *icon_, *headline_, *details_, *time_, *remedies_, *difference_;
     ElidedLabel* notes_;
     QToolButton *pin_, *copy_;
     Verdict verdict_ = Verdict::fits;

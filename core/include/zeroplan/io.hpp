@@ -1,4 +1,6 @@
 #pragma once
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,13 +16,28 @@ struct Setting {
     std::string pointer;     ///< "/training/zero_stage"
     std::string json_value;  ///< JSON text
     std::string origin;      ///< what the user typed, for errors: "--zero", "--set"
+    friend bool operator==(const Setting&, const Setting&) = default;
 };
 
-/// A scenario as asked for: a file or text, then settings in order (they override it).
+/// What a file of another program (DeepSpeed, accelerate, a job script) says about a scenario. It lies
+/// beneath the scenario file: a key that stands there, or that a flag sets, is left as it is.
+struct ImportedScenario {
+    std::string file;
+    std::vector<Setting> settings;  ///< origin: where in that file, "line 7: zero_optimization.stage"
+    /// DeepSpeed's train_batch_size, which completes or contradicts micro_batch_size,
+    /// gradient_accumulation_steps and the number of data-parallel ranks.
+    std::optional<std::uint64_t> train_batch_size;
+    std::string train_batch_size_origin;
+    friend bool operator==(const ImportedScenario&, const ImportedScenario&) = default;
+};
+
+/// A scenario as asked for: a file or text, then settings in order (they override it), then what other
+/// programs' files say beneath both.
 struct ScenarioRequest {
     std::string file;  ///< "" = none
     std::string text;  ///< scenario JSON given directly, used when `file` is empty; "" = {}
     std::vector<Setting> settings;
+    std::vector<ImportedScenario> imported;  ///< of several that state a key the first wins
 };
 
 /// The override that `text` means at `pointer`: JSON where it reads as JSON, else a string.
@@ -36,6 +53,10 @@ Scenario resolve_scenario(const ScenarioRequest& request);
 /// The keys that decide a plan and that the request leaves to their defaults, each with its value:
 /// "sequence_length 8,192 (the model's maximum)". `scenario` is what the request resolved to.
 std::vector<std::string> defaults_taken(const ScenarioRequest& request, const Scenario& scenario);
+/// Whether the file, a flag or an imported file says anything at `pointer`.
+bool is_stated(const ScenarioRequest& request, std::string_view pointer);
+/// The scenario as asked for, all sources merged, before it is checked and defaults are filled in.
+std::string merged_scenario_json(const ScenarioRequest& request, int indent = 2);
 /// The setting that `--model NAME|config.json|model.safetensors|DIR` stands for: a preset if one has that
 /// name, else a file.
 Setting model_setting(const std::string& name_or_path, const std::string& origin);

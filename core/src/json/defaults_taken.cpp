@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "import/complete_batch.hpp"
 #include "json/scenario_document.hpp"
 #include "json/training_json.hpp"
 #include "zeroplan/io.hpp"
@@ -30,7 +31,9 @@ std::string shown(const json& value) {
 }  // namespace
 
 std::vector<std::string> defaults_taken(const ScenarioRequest& request, const Scenario& scenario) {
-    const json document = merge_scenario(request).json;
+    ScenarioDocument merged = merge_scenario(request);
+    complete_batch(merged, request.imported);
+    const json& document = merged.json;
     const json training = training_to_json(scenario.training);
     std::vector<std::string> taken;
     const auto take = [&](const char* key, const char* meaning) {

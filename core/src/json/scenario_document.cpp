@@ -72,7 +72,44 @@ void put_beneath(json& document, const json& defaults) {
     }
 }
 
+/// Whether the file or a flag has `pointer`, or something in its place.
+bool is_taken(const json& document, std::string_view pointer) {
+    const json* at = &document;
+    while (!pointer.empty()) {
+        if (at->is_null()) return false;
+        if (!at->is_object()) return true;
+        pointer.remove_prefix(1);
+        const auto end = std::min(pointer.find('/'), pointer.size());
+        const auto found = at->find(pointer.substr(0, end));
+        if (found == at->end()) return false;
+        at = &*found;
+        pointer.remove_prefix(end);
+    }
+    return !at->is_null();
+}
+
+constexpr std::string_view gpu_counts[] = {"/cluster/nodes", "/cluster/gpus_per_node", "/cluster/gpus_used"};
+
+/// Keys that nothing above has. How many GPUs there are is one statement of up to three keys: whoever makes
+/// part of it makes all of it.
+void put_beneath(ScenarioDocument& merged, const ImportedScenario& imported) {
+    const auto counts = [](std::string_view pointer) {
+        return std::find(std::begin(gpu_counts), std::end(gpu_counts), pointer) != std::end(gpu_counts);
+    };
+    const bool counted = std::any_of(std::begin(gpu_counts), std::end(gpu_counts),
+                                     [&](auto pointer) { return is_taken(merged.json, pointer); });
+    for (const Setting& setting : imported.settings) {
+        if (is_taken(merged.json, setting.pointer) || (counted && counts(setting.pointer))) continue;
+        apply_setting(merged.json, setting);
+        merged.imported.push_back({imported.file, setting});
+    }
+}
+
 }  // namespace
+
+bool is_stated(const ScenarioRequest& request, std::string_view pointer) {
+    return is_taken(merge_scenario(request).json, pointer);
+}
 
 ScenarioDocument merge_scenario(const ScenarioRequest& request) {
     ScenarioDocument merged{parse_document(request), request.file};
@@ -86,6 +123,7 @@ ScenarioDocument merge_scenario(const ScenarioRequest& request) {
         make_room(merged.json, request.settings);
     }
     for (const Setting& setting : request.settings) apply_setting(merged.json, setting);
+    for (const ImportedScenario& imported : request.imported) put_beneath(merged, imported);
     put_beneath(merged.json, preset_defaults(merged.json));
     return merged;
 }

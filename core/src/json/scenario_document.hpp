@@ -7,10 +7,18 @@
 
 namespace zeroplan {
 
-/// A scenario as JSON, before it is read: file or text, then the settings, over the preset's own defaults.
+/// A key that an imported file gave: nothing above it did.
+struct AppliedImport {
+    std::string file;
+    Setting setting;
+};
+
+/// A scenario as JSON, before it is read: file or text, then the settings, over what other programs' files
+/// say, over the preset's own defaults.
 struct ScenarioDocument {
     nlohmann::json json;
     std::string file;  ///< "" if it came as text or from flags alone
+    std::vector<AppliedImport> imported;
 };
 
 /// Throws Error{invalid_input} for text that is no JSON object and for settings with a wrong pointer.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "import/complete_batch.hpp"
 #include "import/model_reader.hpp"
 #include "json/adapter_json.hpp"
 #include "json/cluster_json.hpp"
@@ -127,20 +128,40 @@ Scenario read_scenario(const ScenarioDocument& document) {
     return scenario;
 }
 
+/// The same error, at the flag or in the imported file that put the wrong value there, if one did.
+Error blame_source(const Error& error, const ScenarioDocument& document, const ScenarioRequest& request) {
+    if (error.place().file != document.file) return error;
+    for (const AppliedImport& applied : document.imported)
+        if (is_prefix(applied.setting.pointer, error.place().pointer))
+            return {error.code(), error.message(), error.hint(), {applied.file, applied.setting.origin}};
+    return blame_setting(error, document.file, request.settings);
+}
+
 }  // namespace
 
 Scenario resolve_scenario(const ScenarioRequest& request) {
-    const ScenarioDocument document = merge_scenario(request);
+    ScenarioDocument document = merge_scenario(request);
     try {
+        complete_batch(document, request.imported);
         return read_scenario(document);
     } catch (const Error& error) {
-        throw blame_setting(error, document.file, request.settings);
+        throw blame_source(error, document, request);
     }
+}
+
+std::string merged_scenario_json(const ScenarioRequest& request, int indent) {
+    ScenarioDocument document = merge_scenario(request);
+    try {
+        complete_batch(document, request.imported);
+    } catch (const Error& error) {
+        throw blame_source(error, document, request);
+    }
+    return document.json.dump(indent, ' ', false, json::error_handler_t::replace);
 }
 
 Error blame(const Error& error, const ScenarioRequest& request) {
     if (!error.place().file.empty() || error.place().pointer.empty()) return error;
-    return blame_setting(error.in_file(request.file), request.file, request.settings);
+    return blame_source(error.in_file(request.file), merge_scenario(request), request);
 }
 
 ordered_json scenario_to_json(const Scenario& scenario) {

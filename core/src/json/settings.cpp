@@ -64,11 +64,11 @@ json& element(json& array, const std::string& token, const Setting& setting) {
     return array[index];
 }
 
+}  // namespace
+
 bool is_prefix(const std::string& parent, const std::string& pointer) {
     return pointer.starts_with(parent) && (pointer.size() == parent.size() || pointer[parent.size()] == '/');
 }
-
-}  // namespace
 
 ErrorPlace place_of(const std::string& origin) {
     return origin.starts_with("--") ? ErrorPlace{"command line", origin} : ErrorPlace{"", origin};

@@ -17,6 +17,9 @@ void apply_setting(nlohmann::json& document, const Setting& setting);
 /// Where a setting stands, for errors: flags are on the command line.
 ErrorPlace place_of(const std::string& origin);
 
+/// Whether `parent` is `pointer` or holds it.
+bool is_prefix(const std::string& parent, const std::string& pointer);
+
 /// The same error, at the flag that put the wrong value there, if one did; `document` is the name that the
 /// readers of the merged scenario were given.
 Error blame_setting(const Error& error, const std::string& document, std::span<const Setting> settings);

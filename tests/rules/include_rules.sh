@@ -34,5 +34,6 @@ forbid 'simgrid/' 'SimGrid stays in sim/src' 'sim/include sim/tools'
 forbid "$cuda" 'CUDA stays in the plug-in: linked elsewhere it ends the program on a machine without' runner 'runner/cuda/'
 forbid 'nlohmann/' 'JSON stays in src/json, src/import and the report writers' 'core sim runner gui' \
     'core/src/(json|import)/|(sim|runner)/src/(json/|[^:]*report[^:/]*:)'
+forbid '(yaml-cpp/|pugixml)' 'YAML and XML are read in core/src/import' 'core sim runner gui' 'core/src/import/'
 
 exit $broken

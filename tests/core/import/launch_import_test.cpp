@@ -1,0 +1,79 @@
+#include <gmock/gmock.h>
+
+#include "core/import/import_file.hpp"
+#include "core/json/error_of.hpp"
+#include "import/shell_words.hpp"
+
+namespace zeroplan {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+Import import_script(const std::string& text) {
+    return import_text(text, "job.sh");
+}
+
+TEST(ShellWords, SplitsQuotesAndExpands) {
+    std::map<std::string, std::string> variables{{"N", "4"}};
+    const auto lines = shell_lines("A=2 run --x=\"a b\" $N ${A}x \\\n  'c $N' # rest\n", variables);
+    ASSERT_EQ(lines.size(), 1U);
+    EXPECT_EQ(lines[0].number, 1U);
+    EXPECT_EQ(variables["A"], "2");
+    EXPECT_THAT(lines[0].words, ElementsAre("A=2", "run", "--x=a b", "4", "2x", "c 4"));
+}
+
+TEST(LaunchImport, CountsRanksAndNotLauncherTasks) {
+    const Import import = import_file("launch/slurm_4node.sbatch");
+    EXPECT_EQ(import.figure("world_size"), 32);  // 4 nodes × 8 processes; ntasks-per-node=1 is torchrun's
+    EXPECT_EQ(stated(import, "/cluster/nodes"), "4");
+    EXPECT_EQ(stated(import, "/cluster/gpus_per_node"), "8");
+    EXPECT_EQ(import.figure("global_batch"), 128);
+    EXPECT_EQ(import.figure("tokens_per_step"), 1048576);
+    EXPECT_EQ(import.figure("network_adapters_per_node"), 4);
+    EXPECT_EQ(import.figure("expandable_segments"), 1);
+    EXPECT_THAT(finding(import, Finding::resolved, "--ntasks-per-node").message, HasSubstr("not ranks"));
+    EXPECT_EQ(stated(import, "/training/engine"), "\"deepspeed\"");
+    EXPECT_THAT(finding(import, Finding::missing, "--deepspeed").hint, HasSubstr("z3_auto_hf.json"));
+}
+
+TEST(LaunchImport, CountsVisibleDevices) {
+    const Import import = import_file("launch/torchrun_single.txt");
+    EXPECT_EQ(import.figure("world_size"), 3);  // CUDA_VISIBLE_DEVICES=0,1,3
+    EXPECT_EQ(stated(import, "/training/optimizer"), "\"adamw_8bit\"");
+    EXPECT_EQ(stated(import, "/training/recompute"), "\"full\"");
+    EXPECT_EQ(stated(import, "/training/engine"), "\"fsdp1\"");
+    EXPECT_EQ(stated(import, "/training/zero_stage"), "3");
+    EXPECT_EQ(stated(import, "/training/compute_dtype"), "\"bf16\"");
+}
+
+TEST(LaunchImport, KnowsTheLaunchers) {
+    EXPECT_EQ(import_script("python -m torch.distributed.run --nnodes=2 --nproc-per-node=4 t.py\n")
+                  .figure("world_size"),
+              8);
+    EXPECT_EQ(
+        import_script("accelerate launch --num_machines 2 --num_processes 16 t.py\n").figure("world_size"),
+        16);
+    EXPECT_EQ(import_script("deepspeed --num_nodes 2 --num_gpus 8 t.py\n").figure("world_size"), 16);
+    EXPECT_EQ(
+        import_script("#SBATCH -N 2\n#SBATCH --ntasks-per-node=4\nsrun python t.py\n").figure("world_size"),
+        8);
+    EXPECT_EQ(import_script("GPUS=8\ntorchrun --nproc_per_node=$GPUS t.py\n").figure("world_size"), 8);
+    EXPECT_EQ(import_script("#SBATCH --gres=gpu:h100:4\n#SBATCH --nodes 2\ntorchrun --nnodes ${SLURM_NNODES} "
+                            "--nproc_per_node gpu t.py\n")
+                  .figure("world_size"),
+              8);
+}
+
+TEST(LaunchImport, AsksWhereANumberIsNotThere) {
+    const Error variable = error_of([] { (void)import_script("torchrun --nproc_per_node=$UNKNOWN t.py\n"); });
+    EXPECT_THAT(variable.message(), HasSubstr("$UNKNOWN"));
+    EXPECT_EQ(variable.place(), (ErrorPlace{"job.sh", "line 1: --nproc_per_node"}));
+    EXPECT_THAT(error_of([] { (void)import_script("torchrun --nproc_per_node=gpu t.py\n"); }).hint(),
+                HasSubstr("--gpus"));
+    EXPECT_THAT(error_of([] { (void)import_script("#SBATCH --time=1\necho\n"); }).message(),
+                HasSubstr("no launch line"));
+}
+
+}  // namespace
+}  // namespace zeroplan

@@ -11,6 +11,7 @@ using Action = std::function<int()>;
 void add_plan(CLI::App& app, Action& chosen);
 void add_compare(CLI::App& app, Action& chosen);
 void add_score(CLI::App& app, Action& chosen);
+void add_import(CLI::App& app, Action& chosen);
 void add_list(CLI::App& app, Action& chosen);
 void add_demo(CLI::App& app, Action& chosen);
 

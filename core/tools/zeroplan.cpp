@@ -17,10 +17,10 @@ namespace {
 using zeroplan::Error;
 using zeroplan::ErrorCode;
 
-constexpr std::array<std::string_view, 8> subcommands{"plan",  "sim",  "run", "compare",
-                                                      "score", "list", "gui", "demo"};
+constexpr std::array<std::string_view, 9> subcommands{"plan",   "sim",  "run", "compare", "score",
+                                                      "import", "list", "gui", "demo"};
 /// Words of the project that a user may have read about.
-constexpr std::array<std::string_view, 3> later{"search", "import", "calibrate"};
+constexpr std::array<std::string_view, 2> later{"search", "calibrate"};
 
 template <typename Words>
 bool contains(const Words& words, std::string_view word) {
@@ -42,6 +42,7 @@ int run_zeroplan(CLI::App& app, int argc, char** argv) {
     zeroplan::tool::add_siblings(app);
     zeroplan::tool::add_compare(app, chosen);
     zeroplan::tool::add_score(app, chosen);
+    zeroplan::tool::add_import(app, chosen);
     zeroplan::tool::add_list(app, chosen);
     zeroplan::tool::add_demo(app, chosen);
     return zeroplan::command::run_command(app, argc, argv, [&] {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include "zeroplan/import.hpp"
 #include "zeroplan/remedies.hpp"
 #include "zeroplan/words.hpp"
 
@@ -57,18 +58,18 @@ constexpr std::array key_flags{
     KeyFlag{"--offload-parameters", "/training/offload_parameters", ValueKind::word, "T", "none, cpu, nvme"},
 };
 
-/// Flags of CLI.md whose readers are not part of this version: known, so that they are refused by name.
-struct RefusedFlag {
+/// Another program's configuration, which lies beneath the scenario file and the other flags.
+struct ImportFlag {
     const char* name;
-    const char* what;
-    const char* hint;
+    Import (*read)(std::string_view text, const std::string& file, const ImportContext& context);
+    const char* value_name;
+    const char* help;
 };
-constexpr std::array refused_flags{
-    RefusedFlag{
-        "--deepspeed", "DeepSpeed configuration files are not read by this version",
-        "state the same job with flags: --zero, --micro-batch, --grad-accum, --dtype, --optimizer, …"},
-    RefusedFlag{"--accelerate", "accelerate configuration files are not read by this version",
-                "state the same job with flags: --zero, --gpus, --dtype, --micro-batch, …"},
+constexpr std::array import_flags{
+    ImportFlag{"--deepspeed", import_deepspeed, "ds_config.json",
+               "DeepSpeed configuration (zeroplan import explains it); flags and the scenario override it"},
+    ImportFlag{"--accelerate", import_accelerate, "config.yaml",
+               "accelerate configuration: FSDP, DeepSpeed or DDP; flags and the scenario override it"},
 };
 
 constexpr const char* group = "Describing the scenario";
@@ -85,6 +86,31 @@ Setting to_setting(const KeyFlag& flag, const std::string& text) {
             return topology_setting(text, flag.name);
     }
     return {};
+}
+
+std::vector<Import> read_imports(const ScenarioFlags& flags, const ImportContext& context) {
+    std::vector<Import> imports;
+    for (const ImportFlag& flag : import_flags)
+        if (const auto found = flags.values.find(flag.name); found != flags.values.end())
+            imports.push_back(flag.read(read_text_file(found->second), found->second, context));
+    return imports;
+}
+
+/// What a plan has to say of a finding: not what was understood as it stands, nor what has been told
+/// meanwhile.
+bool is_worth_a_warning(const ImportFinding& finding, const ScenarioRequest& request) {
+    // A plan always has a number of ranks.
+    if (finding.finding == Finding::resolved || finding.asks_for == "/cluster") return false;
+    return finding.finding != Finding::missing || !is_stated(request, finding.asks_for);
+}
+
+Warning to_warning(const Import& import, const ImportFinding& finding) {
+    std::string message = import.file;
+    if (finding.line != 0) message += fmt::format(", line {}", finding.line);
+    if (!finding.key.empty()) message += ": " + finding.key;
+    message += ": " + finding.message;
+    if (!finding.hint.empty()) message += "; " + finding.hint;
+    return {fmt::format("{}_{}", to_string(import.kind), to_string(finding.finding)), message};
 }
 
 }  // namespace
@@ -107,23 +133,23 @@ void add_scenario_flags(CLI::App& app, ScenarioFlags& flags) {
     app.add_option("--save-scenario", flags.save_scenario, "Write what was resolved, every default filled in")
         ->type_name("FILE")
         ->group(group);
-    for (const RefusedFlag& flag : refused_flags) {
+    for (const ImportFlag& flag : import_flags) {
         app.add_option_function<std::string>(
-               flag.name, [&flags, name = flag.name](const std::string& text) { flags.values[name] = text; })
-            ->group("");  // not in the help
+               flag.name, [&flags, name = flag.name](const std::string& text) { flags.values[name] = text; },
+               flag.help)
+            ->type_name(flag.value_name)
+            ->group(group);
     }
 }
 
 ScenarioRequest to_request(const ScenarioFlags& flags) {
-    for (const RefusedFlag& flag : refused_flags)
-        if (flags.values.contains(flag.name))
-            throw Error(ErrorCode::not_supported, flag.what, flag.hint, {"command line", flag.name});
     ScenarioRequest request;
     request.file = flags.scenario;
     for (const KeyFlag& flag : key_flags)
         if (const auto found = flags.values.find(flag.name); found != flags.values.end())
             request.settings.push_back(to_setting(flag, found->second));
     for (const std::string& text : flags.set) request.settings.push_back(parse_setting(text, "--set"));
+    for (const Import& import : read_imports(flags, {})) request.imported.push_back(import.scenario);
     return request;
 }
 
@@ -133,11 +159,23 @@ Scenario resolve(const ScenarioFlags& flags) {
     return scenario;
 }
 
+std::vector<Warning> import_warnings(const ScenarioFlags& flags, const Scenario& scenario) {
+    std::vector<Warning> warnings;
+    const ScenarioRequest request = to_request(flags);
+    ImportContext context;
+    context.hidden_size = scenario.model.hidden_size;
+    for (const Import& import : read_imports(flags, context))
+        for (const ImportFinding& finding : import.findings)
+            if (is_worth_a_warning(finding, request)) warnings.push_back(to_warning(import, finding));
+    return warnings;
+}
+
 Plan plan(const ScenarioFlags& flags) {
     const Scenario scenario = resolve(flags);
     try {
         Plan plan = make_plan(scenario);
         plan.remedies = find_remedies(plan);
+        for (Warning& warning : import_warnings(flags, scenario)) plan.warnings.push_back(std::move(warning));
         return plan;
     } catch (const Error& error) {
         throw blame(error, to_request(flags));

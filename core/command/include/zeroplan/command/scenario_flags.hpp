@@ -25,11 +25,15 @@ struct ScenarioFlags {
 void add_scenario_flags(CLI::App& app, ScenarioFlags& flags);
 
 /// The file, then the flags in the order of the help text, then --set in the order typed; later ones win.
-/// Throws Error{not_supported} for flags that this version refuses, naming them and the way out.
+/// Beneath them lies what --deepspeed and --accelerate name. Throws Error for a file that has no sensible
+/// reading.
 ScenarioRequest to_request(const ScenarioFlags& flags);
 
 /// Resolves the scenario and writes it to --save-scenario if asked for.
 Scenario resolve(const ScenarioFlags& flags);
+
+/// What there is to say of the files that --deepspeed and --accelerate name, the model known.
+std::vector<Warning> import_warnings(const ScenarioFlags& flags, const Scenario& scenario);
 
 /// The plan of resolve(flags), with remedies where it doesn't fit; what the engine refuses is placed at the
 /// flag or key that asked for it.

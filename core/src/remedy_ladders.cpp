@@ -33,7 +33,7 @@ Ladder recomputation(const TrainingConfig& training) {
 }
 
 Ladder flash_attention(const TrainingConfig& training) {
-    Ladder ladder{.price = "none"};
+    Ladder ladder{.price = "another attention kernel"};
     if (training.attention == AttentionKernel::eager)
         ladder.changes.push_back(flag_change("--attention", "/training/attention", "flash"));
     return ladder;
@@ -59,7 +59,7 @@ Ladder smaller_micro_batches(const TrainingConfig& training) {
 
 /// The rest of the node, then twice as many nodes, and so on.
 Ladder more_nodes(const ClusterSpec& cluster) {
-    Ladder ladder{.price = "more GPUs", .needs_hardware = true};
+    Ladder ladder{.price = "more GPUs", .needs_hardware = true, .halving = true};
     if (cluster.gpus_used < cluster.gpus_per_node)
         ladder.changes.push_back(
             flag_change("--gpus", "/cluster/gpus_used", fmt::format("{}", cluster.gpus_per_node)));

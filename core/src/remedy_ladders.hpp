@@ -17,7 +17,8 @@ struct Ladder {
     std::vector<Change> changes;
     std::string price;  ///< what every change of the ladder costs, in words
     bool needs_hardware = false;
-    bool gradual = true;  ///< where one change doesn't help, a stronger one doesn't either
+    bool gradual = true;   ///< where one change doesn't help, a stronger one doesn't either
+    bool halving = false;  ///< every change gains at most half of what the one before it gained
 };
 
 /// The ladders that a scenario can be helped with.

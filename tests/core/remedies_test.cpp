@@ -95,6 +95,28 @@ TEST(Remedies, SayWhichChangeComesClosestWhereNoneIsEnough) {
     EXPECT_GT(remedies[0].overall_peak_device, remedies[0].capacity);
 }
 
+TEST(Remedies, PairTwoChangesWhereNoneIsEnough) {
+    // Neither ZeRO 3, full recomputation nor 48 GB are enough for 8 billion parameters beside 8 x 24 GB at
+    // stage 0: 16 bytes a parameter alone are 128 GB.
+    const std::string text =
+        scenario("llama-3-8b", R"("sequence_length": 4096)", R"("topology": "rtx-4090x8-pcie")");
+    const Plan plan = plan_of(text);
+    const auto remedies = find_remedies(plan);
+    ASSERT_FALSE(remedies.empty());
+    for (const Remedy& remedy : remedies) {
+        EXPECT_NE(remedy.verdict, Verdict::does_not_fit);
+        EXPECT_THAT(remedy.flags, HasSubstr(" --"));
+    }
+    const Remedy* pair = find(remedies, "--zero 3 --gpu rtx-a6000-48gb");
+    ASSERT_NE(pair, nullptr);
+    EXPECT_TRUE(pair->needs_hardware);
+    EXPECT_THAT(pair->price, HasSubstr("% step time"));
+    const std::vector<Setting> changes{text_setting("/training/zero_stage", "3", "--zero"),
+                                       word_setting("/cluster/gpu", "rtx-a6000-48gb", "--gpu")};
+    EXPECT_EQ(pair->overall_peak_device, plan_of(text, changes).memory.overall_peak_device);
+    for (const Setting& one : changes) EXPECT_EQ(plan_of(text, {one}).memory.verdict, Verdict::does_not_fit);
+}
+
 TEST(Remedies, KeepToGpusThatTheMachinesTake) {
     for (const Remedy& remedy : find_remedies(plan_of(scenario(
              "llama-2-13b", R"("zero_stage": 3, "recompute": "full")", R"("topology": "rtx-4090x8-pcie")"))))

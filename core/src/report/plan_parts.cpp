@@ -133,8 +133,8 @@ void add_verdict(TextPage& page, const Plan& plan) {
 void add_remedies(TextPage& page, const Plan& plan) {
     if (plan.remedies.empty()) return;
     const bool helps = plan.remedies.front().verdict != Verdict::does_not_fit;
-    page.line(helps ? "one change makes it fit, the cheapest first:"
-                    : "no single change makes it fit; the one that comes closest:");
+    page.line(helps ? "each of these makes it fit, the cheapest first:"
+                    : "no change and no two together make it fit; what comes closest:");
     std::vector<std::pair<std::string, std::string>> rows;  // flags, memory
     std::size_t flags_width = 0, memory_width = 0;
     for (const Remedy& remedy : plan.remedies) {

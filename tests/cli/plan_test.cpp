@@ -109,6 +109,38 @@ TEST(Plan, WritesALineARankGroup) {
     EXPECT_THAT(shown.out, HasSubstr("\n\"0-7\","));
 }
 
+TEST(Plan, ShowsViewsInPlaceOfTheReport) {
+    const Outcome explained = zeroplan({"plan", "--model", "gpt2", "--zero", "3", "--explain"});
+    EXPECT_EQ(explained.status, 0);
+    EXPECT_THAT(explained.out, HasSubstr("What shrinks with the number of ranks"));
+    const Outcome stages = zeroplan({"plan", "--model", "gpt2", "--compare-stages", "8,32"});
+    EXPECT_THAT(stages.out, HasSubstr("\n  32 GPUs "));
+    const json plan = plan_of({"--model", "gpt2", "--zero", "2", "--compare-stages", "--against",
+                               "deepspeed-estimator", "--explain"});
+    EXPECT_EQ(plan["compare_stages"]["gpus"].back(), 1024);
+    EXPECT_EQ(plan["against"]["what"], "deepspeed-estimator");
+    EXPECT_TRUE(plan["explain"]["live"].is_array());
+}
+
+TEST(Plan, RefusesViewsThatItHasNot) {
+    const Outcome against = zeroplan({"plan", "--model", "gpt2", "--against", "deepspeed"});
+    EXPECT_EQ(against.status, 2);
+    EXPECT_THAT(against.err, HasSubstr("deepspeed-estimator"));
+    const Outcome counts = zeroplan({"plan", "--model", "gpt2", "--compare-stages", "8,many"});
+    EXPECT_EQ(counts.status, 2);
+    EXPECT_THAT(counts.err, HasSubstr("8,64,512"));
+}
+
+TEST(Plan, WritesAMemorySnapshot) {
+    const TemporaryFolder folder;
+    const std::string file = folder.path("gpt2.pickle");
+    EXPECT_EQ(zeroplan({"plan", "--model", "gpt2", "--quiet", "--snapshot", file}).status, 0);
+    const Outcome check = run_program("zeroplan", {"plan", "--model", "tutorial-mlp", "--topology", "host",
+                                                   "--quiet", "--snapshot", "/dev/stdout"});
+    EXPECT_THAT(check.out, StartsWith("\x80\x02}"));
+    EXPECT_THAT(check.out, HasSubstr("device_traces"));
+}
+
 TEST(Plan, IsTheSameInEveryLocale) {
     const Outcome plain = zeroplan({"plan", "--model", "gpt2"}, {"LC_ALL=C"});
     const Outcome german = zeroplan({"plan", "--model", "gpt2"}, {"LC_ALL=de_DE.UTF-8", "LANG=de_DE.UTF-8"});

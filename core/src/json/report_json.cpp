@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include "json/plan_to_json.hpp"
 #include "json/scenario_to_json.hpp"
 #include "report/slowest_group.hpp"
 #include "zeroplan/io.hpp"
@@ -114,27 +115,6 @@ ordered_json remedies_to_json(const Plan& plan) {
     return out;
 }
 
-ordered_json plan_to_json(const Plan& plan) {
-    const ModelSpec& model = plan.scenario.model;
-    ordered_json out;
-    out["schema"] = 1;
-    out["kind"] = "plan";
-    out["scenario"] = scenario_to_json(plan.scenario);
-    out["rule_set"] = plan.rule_set;
-    out["model"] = {{"name", model.name},
-                    {"architecture", model.architecture},
-                    {"parameters", model.parameter_count()},
-                    {"trainable_parameters", model.trainable_parameter_count()},
-                    {"active_parameters", model.active_parameter_count()}};
-    out["world_size"] = plan.scenario.world_size();
-    out["memory"] = memory_to_json(plan);
-    out["communication"] = communication_to_json(plan);
-    out["warnings"] = warnings_to_json(plan);
-    if (plan.memory.verdict == Verdict::does_not_fit) out["remedies"] = remedies_to_json(plan);
-    out["constants"] = constants_to_json(plan);
-    return out;
-}
-
 ordered_json links_to_json(const SimReport& report) {
     ordered_json out = ordered_json::array();
     for (const LinkLoad& link : report.links)
@@ -174,6 +154,27 @@ ordered_json to_json(const RankMeasurement& rank) {
 }
 
 }  // namespace
+
+ordered_json plan_to_json(const Plan& plan) {
+    const ModelSpec& model = plan.scenario.model;
+    ordered_json out;
+    out["schema"] = 1;
+    out["kind"] = "plan";
+    out["scenario"] = scenario_to_json(plan.scenario);
+    out["rule_set"] = plan.rule_set;
+    out["model"] = {{"name", model.name},
+                    {"architecture", model.architecture},
+                    {"parameters", model.parameter_count()},
+                    {"trainable_parameters", model.trainable_parameter_count()},
+                    {"active_parameters", model.active_parameter_count()}};
+    out["world_size"] = plan.scenario.world_size();
+    out["memory"] = memory_to_json(plan);
+    out["communication"] = communication_to_json(plan);
+    out["warnings"] = warnings_to_json(plan);
+    if (plan.memory.verdict == Verdict::does_not_fit) out["remedies"] = remedies_to_json(plan);
+    out["constants"] = constants_to_json(plan);
+    return out;
+}
 
 std::string plan_json(const Plan& plan, int indent) {
     return plan_to_json(plan).dump(indent);

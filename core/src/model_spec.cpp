@@ -81,14 +81,16 @@ std::uint64_t elements(const Extent& extent, std::uint64_t sequences, std::uint6
             ? 0
             : checked_product(checked_product(extent.per_token_pair, tokens, "attention elements"),
                               sequence_length, "attention elements");
-    return checked_sum(extent.constant, checked_sum(linear, pairs));
+    const std::uint64_t fixed = checked_product(extent.per_sequence, sequences, "activation elements");
+    return checked_sum(checked_sum(extent.constant, fixed), checked_sum(linear, pairs));
 }
 
 double operations(const Flops& flops, std::uint64_t sequences, std::uint64_t sequence_length) {
     const double length = static_cast<double>(sequence_length),
                  tokens = static_cast<double>(sequences) * length;
-    return tokens *
-           (static_cast<double>(flops.per_token) + static_cast<double>(flops.per_token_pair) * length);
+    return static_cast<double>(sequences) * static_cast<double>(flops.per_sequence) +
+           tokens *
+               (static_cast<double>(flops.per_token) + static_cast<double>(flops.per_token_pair) * length);
 }
 
 DType resolve(TensorDType dtype, DType compute) {

@@ -138,6 +138,7 @@ void check_pipeline_layout(const TrainingConfig& c, const TrainingInput& input, 
 bool has_learned_positions(const ModelSpec& model) {
     return std::any_of(model.parameters.begin(), model.parameters.end(), [](const Parameter& parameter) {
         return parameter.name.find("wpe.") != std::string::npos ||
+               parameter.name.find("embed_positions.") != std::string::npos ||
                parameter.name.find("position_embeddings.") != std::string::npos;
     });
 }

@@ -20,6 +20,8 @@ struct LoweringOptions {
     bool autocast = false;  ///< torch.autocast: fp32 weights and residuals, products in the compute dtype
 };
 
+/// A decoder with the module names of its family (`config.family`), in its order of registration.
+ModelSpec build_decoder(const DecoderConfig& config, const LoweringOptions& options);
 /// A decoder with the Llama family's module names (llama, mistral, qwen2, …): model.layers.N.self_attn.q_proj
 /// ….
 ModelSpec build_llama(const DecoderConfig& config, const LoweringOptions& options);

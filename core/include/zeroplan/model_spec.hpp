@@ -25,11 +25,12 @@ struct Parameter {
 };
 
 /// Number of elements of an activation as a function of the batch:
-/// constant + per_token · b·s + per_token_pair · b·s·s, with b sequences of s tokens.
+/// constant + per_sequence · b + per_token · b·s + per_token_pair · b·s·s, with b sequences of s tokens.
 struct Extent {
     std::uint64_t per_token = 0;
     std::uint64_t per_token_pair = 0;
     std::uint64_t constant = 0;
+    std::uint64_t per_sequence = 0;  ///< of what doesn't grow with the sequence: patches of an image
     friend bool operator==(const Extent&, const Extent&) = default;
 };
 
@@ -70,10 +71,11 @@ std::string_view to_string(OperatorKind kind);
 
 enum class ActivationFunction : std::uint8_t { none, relu, gelu, silu, tanh, squared_relu };
 
-/// Floating-point operations of one operator: per_token · b·s + per_token_pair · b·s·s.
+/// Floating-point operations of one operator: per_sequence · b + per_token · b·s + per_token_pair · b·s·s.
 struct Flops {
     std::uint64_t per_token = 0;
     std::uint64_t per_token_pair = 0;
+    std::uint64_t per_sequence = 0;
     friend bool operator==(const Flops&, const Flops&) = default;
 };
 
@@ -103,15 +105,18 @@ struct BlockKind {
     std::uint32_t output = 0;
     bool is_layer = false;  ///< a transformer layer: subject to full recompute
     std::uint32_t parameter_count = 0;
-    std::optional<std::uint32_t> target_tensor{};  ///< labels, or the batch itself for mse against the input
+    std::optional<std::uint32_t> target_tensor{};   ///< labels, or the batch itself for mse against the input
+    bool starts_from_batch = false;                 ///< tensor 0 is a batch of its own: the decoder's tokens
+    std::optional<std::uint32_t> context_tensor{};  ///< what an earlier block made: the encoder's output
     friend bool operator==(const BlockKind&, const BlockKind&) = default;
 };
 
 /// One instance of a block kind with its parameters.
 struct Block {
-    std::string name;                       ///< "model.layers.0"
-    std::uint32_t kind = 0;                 ///< index into ModelSpec::block_kinds
-    std::vector<std::uint32_t> parameters;  ///< indices into ModelSpec::parameters, the kind's order
+    std::string name;                             ///< "model.layers.0"
+    std::uint32_t kind = 0;                       ///< index into ModelSpec::block_kinds
+    std::vector<std::uint32_t> parameters;        ///< indices into ModelSpec::parameters, the kind's order
+    std::optional<std::uint32_t> context_from{};  ///< the block whose output is the kind's context_tensor
     friend bool operator==(const Block&, const Block&) = default;
 };
 
@@ -137,6 +142,21 @@ struct LatentAttentionConfig {
     friend bool operator==(const LatentAttentionConfig&, const LatentAttentionConfig&) = default;
 };
 
+/// Where a layer's norms stand.
+enum class NormPlacement : std::uint8_t {
+    before,   ///< of attention and MLP (GPT-2, Llama)
+    after,    ///< the sums of residual and branch are normed (BERT, OPT-350m)
+    around,   ///< before, and the branches' outputs once more (Gemma 2)
+    branches  ///< the branches' outputs alone (OLMo 2)
+};
+
+/// How attention and MLP of a layer are joined.
+enum class BranchOrder : std::uint8_t {
+    sequential,
+    parallel_one_norm,  ///< both read one normed input (GPT-J, Phi, Falcon 7B)
+    parallel_two_norms  ///< each norms the input itself (GPT-NeoX, Falcon 40B)
+};
+
 /// A transformer decoder's sizes, as read from a config.json with all defaults of its model_type filled in.
 struct DecoderConfig {
     std::string name, architecture;  ///< e.g. "llama-3-8b", "LlamaForCausalLM"
@@ -158,7 +178,33 @@ struct DecoderConfig {
         0;  ///< tokens that a token attends to in the file's words; 0: all before it
     std::optional<ExpertConfig> experts{};
     std::optional<LatentAttentionConfig> latent_attention{};
+    std::string family;      ///< whose module names: "llama", "gpt2", "mpt" …; "": the caller chooses
+    std::string activation;  ///< of an eager MLP where it is no kernel of PyTorch's: "gelu_new", "gelu_fast"
+    NormPlacement norm_placement = NormPlacement::before;
+    BranchOrder branch_order = BranchOrder::sequential;
+    bool norm_bias = true;                ///< of LayerNorm
+    bool whole_width_head_norms = false;  ///< query_key_norm over all heads at once (OLMo 2)
+    bool embedding_norm = false;          ///< a norm behind the embedding (BLOOM)
+    bool final_norm = true;
+    bool packed_gate_up = false;        ///< one linear for gate and up (Phi 3)
+    bool lm_head_bias = false;          ///< of the output layer
+    bool scales_embedding = false;      ///< embeddings are multiplied by √hidden (Gemma)
+    bool caps_scores = false;           ///< attention scores go through cap · tanh(x / cap) (Gemma 2)
+    bool caps_logits = false;           ///< so do the logits
+    bool residual_from_norm = false;    ///< residuals start behind the norms (BLOOM's option)
+    std::uint64_t embedding_width = 0;  ///< of the table where it isn't hidden_size (OPT-350m)
+    std::uint64_t extra_positions = 0;  ///< rows of the position table beyond the longest sequence (OPT)
+    std::uint64_t token_types = 0;      ///< rows of BERT's table of segments
     friend bool operator==(const DecoderConfig&, const DecoderConfig&) = default;
+};
+
+/// An encoder and a decoder that reads its output (T5).
+struct EncoderDecoderConfig {
+    DecoderConfig layers;  ///< of both; num_hidden_layers counts the encoder's
+    std::uint64_t num_decoder_layers = 0;
+    std::uint64_t decoder_sequence_length = 0;  ///< 0: as long as the encoder's
+    std::uint64_t relative_buckets = 0;         ///< rows of the table of relative positions; 0: none
+    friend bool operator==(const EncoderDecoderConfig&, const EncoderDecoderConfig&) = default;
 };
 
 /// What one training sample looks like.
@@ -182,6 +228,8 @@ struct ModelSpec {
     std::uint64_t max_sequence_length = 1;
     std::optional<DecoderConfig>
         decoder{};  ///< of decoders: lets an engine build one rank's part of the model
+    std::optional<DecoderConfig> encoder{};  ///< of encoders (BERT), likewise
+    std::optional<EncoderDecoderConfig> encoder_decoder{};
     std::vector<std::string>
         notes;  ///< what was assumed while reading it; each becomes a warning of the plan
 

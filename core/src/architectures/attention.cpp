@@ -6,15 +6,17 @@ namespace {
 using TensorId = BlockBuilder::TensorId;
 
 TensorId fused_attention(BlockBuilder& block, const QueryKeyValue& qkv, const AttentionShape& shape,
-                         const LoweringOptions& options) {
+                         const LoweringOptions& options, const ScoreOptions& how) {
     const TensorId out = block.tensor("attention", shape.output_width());
     const std::uint64_t products = shape.query_width() + shape.output_width();
     const TensorId log_sum_exp = block.tensor("attention.log_sum_exp", shape.heads, TensorDType::fp32);
-    std::vector<TensorId> saved = qkv.tensors;
+    std::vector<TensorId> inputs = qkv.tensors;
+    if (how.bias) inputs.push_back(*how.bias);
+    std::vector<TensorId> saved = inputs;
     saved.insert(saved.end(), {out, log_sum_exp});
     block.add({.name = "attention",
                .kind = OperatorKind::attention,
-               .inputs = qkv.tensors,
+               .inputs = std::move(inputs),
                .outputs = {out, log_sum_exp},
                .saved = std::move(saved),
                .forward_flops = {.per_token_pair = 2 * products},
@@ -56,8 +58,38 @@ TensorId eager_scores(BlockBuilder& block, const QueryKeyValue& qkv, const Atten
     return block.add(std::move(op)).outputs[0];
 }
 
+TensorId biased(BlockBuilder& block, TensorId scores, TensorId bias, const Extent& matrix) {
+    const TensorId out = block.add_tensor({.name = "attention.biased", .extent = matrix});
+    block.add({.name = "attention.bias",
+               .kind = OperatorKind::residual_add,
+               .inputs = {scores, bias},
+               .outputs = {out},
+               .forward_flops = {.per_token_pair = matrix.per_token_pair},
+               .attention_core = true});
+    return out;
+}
+
+/// cap · tanh(scores / cap): backward reads the tanh.
+TensorId capped(BlockBuilder& block, TensorId scores, const Extent& matrix) {
+    const TensorId out = block.add_tensor({.name = "attention.capped", .extent = matrix});
+    const TensorId tanh =
+        block.add_tensor({.name = "attention.capped.tanh", .extent = matrix, .needs_gradient = false});
+    block.add({.name = "attention.cap",
+               .kind = OperatorKind::elementwise,
+               .inputs = {scores},
+               .outputs = {out, tanh},
+               .saved = {tanh},
+               .forward_flops = {.per_token_pair = 3 * matrix.per_token_pair},
+               .backward_flops = {.per_token_pair = 3 * matrix.per_token_pair},
+               .attention_core = true});
+    return out;
+}
+
 TensorId eager_softmax(BlockBuilder& block, TensorId scores, const Extent& matrix, bool keeps_fp32) {
-    const TensorId weights = block.add_tensor({.name = "attention.softmax", .extent = matrix});
+    const bool autocast = block.style().autocast;
+    const TensorId weights = block.add_tensor({.name = "attention.softmax",
+                                               .extent = matrix,
+                                               .dtype = autocast ? TensorDType::fp32 : TensorDType::compute});
     Operator op{.name = "attention.softmax",
                 .kind = OperatorKind::softmax,
                 .inputs = {scores},
@@ -66,7 +98,7 @@ TensorId eager_softmax(BlockBuilder& block, TensorId scores, const Extent& matri
                 .forward_flops = {.per_token_pair = 5 * matrix.per_token_pair},
                 .backward_flops = {.per_token_pair = 4 * matrix.per_token_pair},
                 .attention_core = true};
-    if (keeps_fp32) {
+    if (keeps_fp32 && !autocast) {
         op.outputs.push_back(block.add_tensor({.name = "attention.softmax.fp32",
                                                .extent = matrix,
                                                .dtype = TensorDType::fp32,
@@ -92,13 +124,17 @@ TensorId eager_values(BlockBuilder& block, TensorId weights, TensorId value, con
 }
 
 TensorId eager_attention(BlockBuilder& block, const QueryKeyValue& qkv, const AttentionShape& shape,
-                         const LoweringOptions& options, bool fp32_softmax) {
+                         const LoweringOptions& options, const ScoreOptions& how) {
     const bool unfused = options.kernels == Kernels::eager;
     const bool repeats = unfused && shape.kv_heads != shape.heads;
     const Extent matrix{.per_token_pair = shape.heads};
-    const TensorId scores = eager_scores(block, qkv, shape, repeats);
-    TensorId weights = eager_softmax(block, scores, matrix, unfused && fp32_softmax && options.upcasts());
+    TensorId scores = eager_scores(block, qkv, shape, repeats);
+    if (how.bias) scores = biased(block, scores, *how.bias, matrix);
+    if (how.caps_scores) scores = capped(block, scores, matrix);
+    TensorId weights = eager_softmax(block, scores, matrix, unfused && how.fp32_softmax && options.upcasts());
     if (options.dropout) weights = block.dropout("attention.dropout", weights, matrix, true);
+    weights = block.product_input("attention.values", weights);
+    if (block.style().autocast) block.last().attention_core = true;
     return eager_values(block, weights, qkv.tensors.back(), shape, repeats);
 }
 
@@ -149,10 +185,10 @@ QueryKeyValue repeat_key_value(BlockBuilder& block, const QueryKeyValue& qkv, co
 
 BlockBuilder::TensorId attention_core(BlockBuilder& block, const QueryKeyValue& qkv,
                                       const AttentionShape& shape, const LoweringOptions& options,
-                                      bool fp32_softmax) {
+                                      const ScoreOptions& scores) {
     if (options.attention == AttentionKernel::eager)
-        return eager_attention(block, qkv, shape, options, fp32_softmax);
-    return fused_attention(block, qkv, shape, options);
+        return eager_attention(block, qkv, shape, options, scores);
+    return fused_attention(block, qkv, shape, options, scores);
 }
 
 }  // namespace zeroplan

@@ -1,4 +1,6 @@
 #pragma once
+#include <optional>
+
 #include "architectures/block_builder.hpp"
 
 namespace zeroplan {
@@ -25,6 +27,13 @@ QueryKeyValue rotary_embedding(BlockBuilder& block, const QueryKeyValue& qkv, co
 /// Key and value copied once a query head (repeat_kv), as modules do that call attention with equal heads.
 QueryKeyValue repeat_key_value(BlockBuilder& block, const QueryKeyValue& qkv, const AttentionShape& shape);
 
+/// What a family does to its scores.
+struct ScoreOptions {
+    bool fp32_softmax = false;                     ///< eager kernels compute the softmax in fp32
+    bool caps_scores = false;                      ///< cap · tanh(x / cap)
+    std::optional<BlockBuilder::TensorId> bias{};  ///< added to the scores (T5's relative positions)
+};
+
 /// The attention core. Flash and sdpa are one fused kernel that saves q, k, v, its output and one fp32
 /// log-sum-exp a head and token; eager writes scores and their softmax, heads · s² each. Operations count the
 /// full s² (no causal halving), as published model flops do.
@@ -35,9 +44,10 @@ QueryKeyValue repeat_key_value(BlockBuilder& block, const QueryKeyValue& qkv, co
 ///
 /// With eager kernels as well, attention is what transformers' eager_attention_forward does: k and v are
 /// repeated for heads that share them, and with `fp32_softmax` (its Llama family) the softmax is kept in fp32
-/// beside its 16-bit copy.
+/// beside its 16-bit copy. Under autocast it is fp32 for every family, and so is its dropout; the product
+/// with the values casts.
 BlockBuilder::TensorId attention_core(BlockBuilder& block, const QueryKeyValue& qkv,
                                       const AttentionShape& shape, const LoweringOptions& options,
-                                      bool fp32_softmax);
+                                      const ScoreOptions& scores);
 
 }  // namespace zeroplan

@@ -169,12 +169,16 @@ BlockBuilder::TensorId BlockBuilder::gated_activation(std::string name, TensorId
         return out;
     }
     const TensorId activated = activation(name + ".act", gate, width, function);
+    return multiply(std::move(name), activated, up, width);
+}
+
+BlockBuilder::TensorId BlockBuilder::multiply(std::string name, TensorId x, TensorId y, std::uint64_t width) {
     const TensorId out = tensor(name, width);
     add({.name = std::move(name),
          .kind = OperatorKind::multiply,
-         .inputs = {activated, up},
+         .inputs = {x, y},
          .outputs = {out},
-         .saved = {activated, up},
+         .saved = {x, y},
          .forward_flops = {.per_token = width},
          .backward_flops = {.per_token = 2 * width}});
     return out;

@@ -71,6 +71,8 @@ public:
     /// act(gate) · up; one kernel if `fused`, else two that also keep act(gate).
     TensorId gated_activation(std::string name, TensorId gate, TensorId up, std::uint64_t width,
                               ActivationFunction function, bool fused);
+    /// x · y, element by element.
+    TensorId multiply(std::string name, TensorId x, TensorId y, std::uint64_t width);
     TensorId residual_add(std::string name, TensorId x, TensorId branch, std::uint64_t width);
     TensorId dropout(std::string name, TensorId x, const Extent& extent, bool attention_core = false);
     /// Appends an operator as it is.
@@ -79,6 +81,8 @@ public:
     Operator& last() { return block_.kind.operators.back(); }
 
     std::uint64_t width_of(TensorId tensor) const { return block_.kind.tensors[tensor].extent.per_token; }
+    const Extent& extent_of(TensorId tensor) const { return block_.kind.tensors[tensor].extent; }
+    std::size_t tensor_count() const { return block_.kind.tensors.size(); }
     /// The block, handing on `output`.
     BlockTemplate finish(TensorId output, bool is_layer = false);
 

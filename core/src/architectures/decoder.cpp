@@ -5,35 +5,17 @@
 #include <array>
 #include <optional>
 
-#include "architectures/attention.hpp"
 #include "architectures/block_builder.hpp"
-#include "architectures/experts.hpp"
-#include "architectures/latent_attention.hpp"
 #include "architectures/loss.hpp"
+#include "architectures/parameter_order.hpp"
+#include "architectures/transformer_layer.hpp"
+#include "zeroplan/units.hpp"
 
 namespace zeroplan {
 namespace {
 
 using TensorId = BlockBuilder::TensorId;
 using Parameters = std::vector<BlockBuilder::ParameterId>;
-
-struct Mlp {
-    ActivationFunction function;
-    bool gated;
-};
-
-Mlp mlp_of(const std::string& word) {
-    constexpr std::array<std::pair<std::string_view, Mlp>, 5> known{
-        {{"swiglu", {ActivationFunction::silu, true}},
-         {"geglu", {ActivationFunction::gelu, true}},
-         {"gelu", {ActivationFunction::gelu, false}},
-         {"relu", {ActivationFunction::relu, false}},
-         {"squared_relu", {ActivationFunction::squared_relu, false}}}};
-    for (const auto& [name, mlp] : known)
-        if (name == word) return mlp;
-    throw Error(ErrorCode::invalid_input, fmt::format("unknown mlp '{}'", word),
-                "one of: swiglu, geglu, gelu, relu, squared_relu", {"", "/model/mlp"});
-}
 
 class DecoderBuilder {
 public:
@@ -42,10 +24,8 @@ public:
           names_(names),
           options_(options),
           hidden_(config.hidden_size),
-          shape_{config.num_attention_heads, config.num_key_value_heads, config.head_dim},
-          rms_(config.normalization == "rmsnorm"),
-          fused_(options.kernels != Kernels::eager),
-          norm_{rms_, fused_, options.upcasts()} {}
+          table_width_(config.embedding_width != 0 ? config.embedding_width : hidden_),
+          norm_(norm_kernel(config, options)) {}
 
     ModelSpec build() {
         ModelSpec model{.name = config_.name,
@@ -59,12 +39,21 @@ public:
                         .max_sequence_length = config_.max_position_embeddings,
                         .decoder = config_};
         model.decoder->dropout = options_.dropout;
+        append_to(model, 0);
+        return model;
+    }
+
+    void append_to(ModelSpec& model, std::uint64_t image_tokens) {
         const std::string& prefix = config_.parameter_prefix;
-        const BlockTemplate embedding = embedding_block();
+        table_ = static_cast<std::uint32_t>(model.parameters.size());
+        const BlockTemplate embedding = embedding_block(image_tokens);
         append_block(model, embedding, kind_index(model, embedding.kind), prefix + names_.embedding, prefix);
+        if (image_tokens != 0)
+            model.blocks.back().context_from = static_cast<std::uint32_t>(model.blocks.size() - 2);
+        const std::size_t layers_at = model.parameters.size();
         append_layers(model);
         append_head(model);
-        return model;
+        if (names_.final_norm_first) register_head_early(model, layers_at);
     }
 
 private:
@@ -74,187 +63,116 @@ private:
         for (std::uint64_t i = 0; i < config_.num_hidden_layers; ++i) {
             const bool experts = config_.experts && config_.experts->has_experts(i);
             std::optional<BlockTemplate>& layer = layers[experts ? 1 : 0];
-            if (!layer) layer = layer_block(experts);
+            if (!layer) layer = transformer_layer(config_, names_, options_, experts);
             const std::string name = fmt::format("{}{}.{}", config_.parameter_prefix, names_.layers, i);
             append_block(model, *layer, kind_index(model, layer->kind), name, name + ".");
         }
     }
 
-    TensorSpec hidden_input() const {
-        return {
-            .name = "input", .extent = {.per_token = hidden_}, .dtype = kernel_style(options_).residual()};
-    }
-
-    BlockTemplate embedding_block() const {
+    BlockTemplate embedding_block(std::uint64_t image_tokens) const {
         BlockBuilder block("embedding",
                            {.name = "tokens",
                             .extent = {.per_token = 1},
                             .dtype = TensorDType::int64,
                             .needs_gradient = false},
                            kernel_style(options_));
-        const auto table = block.parameter(names_.embedding + ".weight", {config_.vocab_size, hidden_});
-        TensorId x = 0;
-        if (config_.position_embedding == "learned") {
-            const auto positions =
-                block.parameter(names_.positions + ".weight", {config_.max_position_embeddings, hidden_});
-            x = block.embedding(names_.embedding, 0, table, hidden_);
-            x = block.position_embedding(names_.positions, x, positions, hidden_);
-        } else {
-            x = block.embedding(names_.embedding, 0, table, hidden_);
-        }
+        const auto table = block.parameter(names_.embedding + ".weight", {config_.vocab_size, table_width_});
+        const bool learned = config_.position_embedding == "learned";
+        BlockBuilder::ParameterId positions = 0;
+        if (learned)
+            positions = block.parameter(
+                names_.positions + ".weight",
+                {checked_sum(config_.max_position_embeddings, config_.extra_positions, "positions"),
+                 hidden_});
+        TensorId x = block.embedding(names_.embedding, 0, table, table_width_);
+        if (table_width_ != hidden_)
+            x = block.linear(names_.project_in, x, table_width_, hidden_,
+                             block.linear_parameters(names_.project_in, table_width_, hidden_, false));
+        if (learned) x = block.position_embedding(names_.positions, x, positions, hidden_);
+        if (config_.scales_embedding) x = scaled(block, x);
+        if (config_.embedding_norm)
+            x = block.norm(names_.embedding_norm, x, hidden_, 1,
+                           norm_parameters(block, config_, names_.embedding_norm, hidden_), norm_);
         if (options_.dropout) x = block.dropout("embedding.dropout", x, {.per_token = hidden_});
-        return block.finish(x);
+        std::optional<TensorId> images;
+        if (image_tokens != 0) x = with_images(block, x, image_tokens, images);
+        BlockTemplate finished = block.finish(x);
+        finished.kind.starts_from_batch = image_tokens != 0;
+        finished.kind.context_tensor = images;
+        return finished;
     }
 
-    struct LayerParameters {
-        Parameters first_norm, second_norm, query, key, value, packed, output, query_norm, key_norm, gate, up,
-            down;
-    };
-
-    Parameters norm_parameters(BlockBuilder& block, const std::string& module, std::uint64_t width) const {
-        Parameters ids{block.parameter(module + ".weight", {width})};
-        if (!rms_) ids.push_back(block.parameter(module + ".bias", {width}));
-        return ids;
+    /// masked_scatter of the images' features over the tokens that stand for them.
+    TensorId with_images(BlockBuilder& block, TensorId x, std::uint64_t tokens,
+                         std::optional<TensorId>& images) const {
+        images = block.add_tensor({.name = "images",
+                                   .extent = {.per_sequence = checked_product(tokens, hidden_)},
+                                   .dtype = block.style().residual()});
+        const TensorId out = block.tensor("embedding.with_images", hidden_, block.style().residual());
+        block.add({.name = "embedding.with_images",
+                   .kind = OperatorKind::elementwise,
+                   .inputs = {x, *images},
+                   .outputs = {out}});
+        return out;
     }
 
-    /// In registration order; latent attention and experts declare their own.
-    LayerParameters layer_parameters(BlockBuilder& block, LatentAttention* latent,
-                                     ExpertLayer* experts) const {
-        LayerParameters p;
-        if (!names_.norms_last) p.first_norm = norm_parameters(block, names_.attention_input_norm, hidden_);
-        if (latent != nullptr)
-            latent->declare(config_.attention_bias);
-        else
-            attention_parameters(block, p);
-        if (!names_.norms_last) p.second_norm = norm_parameters(block, names_.mlp_input_norm, hidden_);
-        if (experts != nullptr)
-            experts->declare();
-        else
-            mlp_parameters(block, p);
-        if (names_.norms_last) {
-            p.first_norm = norm_parameters(block, names_.attention_input_norm, hidden_);
-            p.second_norm = norm_parameters(block, names_.mlp_input_norm, hidden_);
-        }
-        return p;
-    }
-
-    void attention_parameters(BlockBuilder& block, LayerParameters& p) const {
-        const std::uint64_t q = shape_.query_width(), kv = shape_.key_width();
-        const auto linear = [&](const std::string& module, std::uint64_t in, std::uint64_t out, bool bias) {
-            return block.linear_parameters(module, in, out, bias, names_.transposed);
-        };
-        if (config_.fused_qkv) {
-            p.packed = linear(names_.packed_qkv, hidden_, q + 2 * kv, config_.attention_bias);
-        } else {
-            p.query = linear(names_.query, hidden_, q, config_.attention_bias);
-            p.key = linear(names_.key, hidden_, kv, config_.attention_bias);
-            p.value = linear(names_.value, hidden_, kv, config_.attention_bias);
-        }
-        p.output = linear(names_.attention_output, q, hidden_, config_.attention_output_bias);
-        if (config_.query_key_norm) {
-            p.query_norm = norm_parameters(block, names_.query_norm, shape_.head_dim);
-            p.key_norm = norm_parameters(block, names_.key_norm, shape_.head_dim);
-        }
-    }
-
-    void mlp_parameters(BlockBuilder& block, LayerParameters& p) const {
-        const std::uint64_t f = config_.intermediate_size;
-        if (mlp_of(config_.mlp).gated)
-            p.gate = block.linear_parameters(names_.gate, hidden_, f, config_.mlp_bias, names_.transposed);
-        p.up = block.linear_parameters(names_.up, hidden_, f, config_.mlp_bias, names_.transposed);
-        p.down = block.linear_parameters(names_.down, f, hidden_, config_.mlp_bias, names_.transposed);
-    }
-
-    BlockTemplate layer_block(bool has_experts) const {
-        BlockBuilder block("layer", hidden_input(), kernel_style(options_));
-        std::optional<LatentAttention> latent;
-        if (config_.latent_attention)
-            latent.emplace(block, *config_.latent_attention, hidden_, config_.num_attention_heads, norm_);
-        std::optional<ExpertLayer> experts;
-        if (has_experts)
-            experts.emplace(block, *config_.experts, hidden_, mlp_of(config_.mlp).function, fused_);
-        const LayerParameters p =
-            layer_parameters(block, latent ? &*latent : nullptr, experts ? &*experts : nullptr);
-
-        const TensorId normed = block.norm(names_.attention_input_norm, 0, hidden_, 1, p.first_norm, norm_);
-        TensorId branch = latent ? latent_attention(block, *latent, normed)
-                                 : block.linear(names_.attention_output, attention(block, normed, p),
-                                                shape_.query_width(), hidden_, p.output);
-        if (options_.dropout)
-            branch = block.dropout("attention.output_dropout", branch, {.per_token = hidden_});
-        const TensorId middle = block.residual_add("attention.residual", 0, branch, hidden_);
-
-        const TensorId second = block.norm(names_.mlp_input_norm, middle, hidden_, 1, p.second_norm, norm_);
-        branch = experts ? experts->write(second)
-                         : block.linear(names_.down, mlp(block, second, p), config_.intermediate_size,
-                                        hidden_, p.down);
-        if (options_.dropout) branch = block.dropout("mlp.dropout", branch, {.per_token = hidden_});
-        return block.finish(block.residual_add("mlp.residual", middle, branch, hidden_), true);
-    }
-
-    TensorId latent_attention(BlockBuilder& block, LatentAttention& latent, TensorId x) const {
-        const QueryKeyValue qkv = latent.write(x);
-        const TensorId out = attention_core(block, qkv, latent.shape(), options_, names_.fp32_softmax);
-        return block.linear(names_.attention_output, out, latent.shape().output_width(), hidden_,
-                            latent.output());
-    }
-
-    TensorId attention(BlockBuilder& block, TensorId x, const LayerParameters& p) const {
-        const std::uint64_t q = shape_.query_width(), kv = shape_.key_width();
-        QueryKeyValue qkv;
-        if (config_.fused_qkv) {
-            qkv.tensors = {block.linear(names_.packed_qkv, x, hidden_, q + 2 * kv, p.packed)};
-        } else {
-            qkv.tensors = {block.linear(names_.query, x, hidden_, q, p.query),
-                           block.linear(names_.key, x, hidden_, kv, p.key),
-                           block.linear(names_.value, x, hidden_, kv, p.value)};
-        }
-        if (config_.query_key_norm && !config_.fused_qkv) {
-            qkv.tensors[0] = block.norm(names_.query_norm, qkv.tensors[0], shape_.head_dim, shape_.heads,
-                                        p.query_norm, norm_);
-            qkv.tensors[1] = block.norm(names_.key_norm, qkv.tensors[1], shape_.head_dim, shape_.kv_heads,
-                                        p.key_norm, norm_);
-        }
-        if (config_.position_embedding == "rope") qkv = rotary_embedding(block, qkv, shape_, fused_);
-        if (options_.torch_modules && options_.attention == AttentionKernel::sdpa)
-            qkv = repeat_key_value(block, qkv, shape_);
-        return attention_core(block, qkv, shape_, options_, names_.fp32_softmax);
-    }
-
-    TensorId mlp(BlockBuilder& block, TensorId x, const LayerParameters& p) const {
-        const std::uint64_t f = config_.intermediate_size;
-        const Mlp kind = mlp_of(config_.mlp);
-        if (!kind.gated)
-            return block.activation("mlp.act", block.linear(names_.up, x, hidden_, f, p.up), f,
-                                    kind.function);
-        const TensorId gate = block.linear(names_.gate, x, hidden_, f, p.gate);
-        const TensorId up = block.linear(names_.up, x, hidden_, f, p.up);
-        return block.gated_activation("mlp.act", gate, up, f, kind.function, fused_);
+    TensorId scaled(BlockBuilder& block, TensorId x) const {
+        const TensorId out = block.tensor("embedding.scaled", hidden_, block.style().residual());
+        block.add({.name = "embedding.scale",
+                   .kind = OperatorKind::elementwise,
+                   .inputs = {x},
+                   .outputs = {out},
+                   .forward_flops = {.per_token = hidden_},
+                   .backward_flops = {.per_token = hidden_}});
+        return out;
     }
 
     void append_head(ModelSpec& model) const {
         const std::string& prefix = config_.parameter_prefix;
-        BlockBuilder block("head", hidden_input(), kernel_style(options_));
-        const Parameters norm = norm_parameters(block, prefix + names_.final_norm, hidden_);
-        const auto weight = block.parameter("lm_head.weight", {config_.vocab_size, hidden_});
-        const TensorId normed = block.norm(names_.final_norm, 0, hidden_, 1, norm, norm_);
+        BlockBuilder block(
+            "head",
+            {.name = "input", .extent = {.per_token = hidden_}, .dtype = kernel_style(options_).residual()},
+            kernel_style(options_));
+        TensorId x = 0;
+        if (config_.final_norm)
+            x = block.norm(names_.final_norm, x, hidden_, 1,
+                           norm_parameters(block, config_, prefix + names_.final_norm, hidden_), norm_);
+        if (table_width_ != hidden_) {
+            const std::string module = prefix + names_.project_out;
+            x = block.linear(names_.project_out, x, hidden_, table_width_,
+                             block.linear_parameters(module, hidden_, table_width_, false));
+        }
+        const Parameters output =
+            block.linear_parameters(names_.head, table_width_, config_.vocab_size, config_.lm_head_bias);
         const TensorId labels = block.add_tensor(label_tensor());
-        const TensorId loss =
-            output_layer_with_loss(block, normed, hidden_, config_.vocab_size, {weight}, labels, options_);
+        const TensorId loss = output_layer_with_loss(block, x, table_width_, config_.vocab_size, output,
+                                                     labels, options_, config_.caps_logits);
         BlockTemplate head = block.finish(loss);
         head.kind.target_tensor = labels;
         std::vector<std::pair<std::uint32_t, std::uint32_t>> shared;
-        if (config_.tie_word_embeddings) shared.push_back({weight, 0});  // the token table is parameter 0
+        if (config_.tie_word_embeddings) shared.push_back({output[0], table_});
         append_block(model, head, kind_index(model, head.kind), "head", "", shared);
+    }
+
+    /// OPTDecoder.__init__: the tables, project_out, project_in, the final norm, then the layers.
+    void register_head_early(ModelSpec& model, std::size_t layers_at) const {
+        const auto move = [&](const std::string& module, std::size_t to) {
+            const std::string start = config_.parameter_prefix + module + ".";
+            for (std::size_t from = layers_at; from < model.parameters.size(); ++from)
+                if (model.parameters[from].name.starts_with(start)) move_parameter(model, from, to++);
+            return to;
+        };
+        const bool projects = table_width_ != hidden_;
+        const std::size_t next = projects ? move(names_.project_out, layers_at - 1) + 1 : layers_at;
+        if (config_.final_norm) move(names_.final_norm, next);
     }
 
     const DecoderConfig& config_;
     const DecoderNames& names_;
     const LoweringOptions& options_;
-    std::uint64_t hidden_;
-    AttentionShape shape_;
-    bool rms_, fused_;
+    std::uint64_t hidden_, table_width_;
     NormKernel norm_;
+    std::uint32_t table_ = 0;  ///< the token table's parameter
 };
 
 }  // namespace
@@ -262,6 +180,23 @@ private:
 ModelSpec build_decoder(const DecoderConfig& config, const DecoderNames& names,
                         const LoweringOptions& options) {
     return DecoderBuilder(config, names, options).build();
+}
+
+void append_decoder(ModelSpec& model, const DecoderConfig& config, const DecoderNames& names,
+                    const LoweringOptions& options, std::uint64_t image_tokens) {
+    DecoderBuilder(config, names, options).append_to(model, image_tokens);
+}
+
+ModelSpec build_decoder(const DecoderConfig& config, const LoweringOptions& options) {
+    return build_decoder(config, decoder_names(config.family), options);
+}
+
+ModelSpec build_llama(const DecoderConfig& config, const LoweringOptions& options) {
+    return build_decoder(config, decoder_names("llama"), options);
+}
+
+ModelSpec build_gpt2(const DecoderConfig& config, const LoweringOptions& options) {
+    return build_decoder(config, decoder_names("gpt2"), options);
 }
 
 }  // namespace zeroplan

@@ -1,22 +1,16 @@
 #pragma once
+#include "architectures/decoder_names.hpp"
 #include "zeroplan/build_model.hpp"
 
 namespace zeroplan {
 
-/// Module names of a family; everything else is the same decoder.
-struct DecoderNames {
-    std::string embedding, positions;  ///< "embed_tokens", "wpe"
-    std::string layers;                ///< "layers" or "h"
-    std::string query, key, value, packed_qkv, attention_output, query_norm, key_norm;
-    std::string gate, up, down;  ///< up and down alone for an ungated MLP
-    std::string attention_input_norm, mlp_input_norm, final_norm;
-    bool fp32_softmax = false;  ///< eager kernels compute the softmax of attention in fp32
-    bool norms_last = false;    ///< the layer registers its norms behind its linears
-    bool transposed = false;    ///< linear weights are stored [in, out]
-};
-
-/// Embedding, layers and head of a pre-norm decoder. Throws Error{invalid_input} for a word it doesn't know.
+/// Embedding, layers and head of a decoder. Throws Error{invalid_input} for a word it doesn't know.
 ModelSpec build_decoder(const DecoderConfig& config, const DecoderNames& names,
                         const LoweringOptions& options);
+
+/// Appends the decoder to a model whose last block makes `image_tokens` of its tokens a sequence: the
+/// embedding puts them among its own.
+void append_decoder(ModelSpec& model, const DecoderConfig& config, const DecoderNames& names,
+                    const LoweringOptions& options, std::uint64_t image_tokens);
 
 }  // namespace zeroplan

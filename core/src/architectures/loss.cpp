@@ -155,6 +155,20 @@ TensorId torch_vocab_parallel_loss(BlockBuilder& block, TensorId logits, TensorI
     return loss;
 }
 
+/// cap · tanh(logits / cap): backward reads the tanh.
+TensorId capped(BlockBuilder& block, TensorId logits, std::uint64_t vocabulary) {
+    const TensorId out = block.tensor("logits.capped", vocabulary, TensorDType::compute, Category::logits);
+    const TensorId tanh = block.tensor("logits.tanh", vocabulary, TensorDType::compute, Category::logits);
+    block.add({.name = "logits.cap",
+               .kind = OperatorKind::elementwise,
+               .inputs = {logits},
+               .outputs = {out, tanh},
+               .saved = {tanh},
+               .forward_flops = {.per_token = 3 * vocabulary},
+               .backward_flops = {.per_token = 3 * vocabulary}});
+    return out;
+}
+
 TensorId torch_loss(BlockBuilder& block, TensorId logits, TensorId labels, std::uint64_t vocabulary,
                     const LoweringOptions& options) {
     const bool compiled = options.kernels == Kernels::compiled;
@@ -169,18 +183,15 @@ TensorId torch_loss(BlockBuilder& block, TensorId logits, TensorId labels, std::
 
 TensorId output_layer_with_loss(BlockBuilder& block, TensorId x, std::uint64_t hidden,
                                 std::uint64_t vocabulary, std::vector<BlockBuilder::ParameterId> parameters,
-                                TensorId labels, const LoweringOptions& options) {
+                                TensorId labels, const LoweringOptions& options, bool caps_logits) {
     const LossKernel kernel = options.loss;
-    if (block.style().torch_modules && kernel != LossKernel::fused) {
-        const TensorId logits =
-            block.linear("lm_head", x, hidden, vocabulary, std::move(parameters), Category::logits);
-        return torch_loss(block, logits, labels, vocabulary, options);
-    }
-    if (kernel == LossKernel::chunked)
+    const bool torch = block.style().torch_modules && kernel != LossKernel::fused;
+    if (kernel == LossKernel::chunked && !torch)
         return chunked_loss(block, x, hidden, vocabulary, std::move(parameters), labels);
-    const TensorId logits =
-        block.linear("lm_head", x, hidden, vocabulary, std::move(parameters), Category::logits);
-    if (options.loss == LossKernel::fused) return fused_loss(block, logits, labels, vocabulary);
+    TensorId logits = block.linear("lm_head", x, hidden, vocabulary, std::move(parameters), Category::logits);
+    if (caps_logits) logits = capped(block, logits, vocabulary);
+    if (torch) return torch_loss(block, logits, labels, vocabulary, options);
+    if (kernel == LossKernel::fused) return fused_loss(block, logits, labels, vocabulary);
     return eager_loss(block, logits, labels, vocabulary, options.upcasts());
 }
 

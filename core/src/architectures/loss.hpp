@@ -9,10 +9,12 @@ namespace zeroplan {
 ///   backward, as a caller holds them
 /// - fused: logits only; their gradient overwrites them
 /// - chunked: an eighth of the tokens at a time, computed again in backward
+/// `caps_logits`: they go through cap · tanh(x / cap) first (Gemma 2).
 /// Returns the loss tensor. vocab_parallel is eager here: dividing the vocabulary is the engine's matter.
 BlockBuilder::TensorId output_layer_with_loss(BlockBuilder& block, BlockBuilder::TensorId x,
                                               std::uint64_t hidden, std::uint64_t vocabulary,
                                               std::vector<BlockBuilder::ParameterId> parameters,
-                                              BlockBuilder::TensorId labels, const LoweringOptions& options);
+                                              BlockBuilder::TensorId labels, const LoweringOptions& options,
+                                              bool caps_logits = false);
 
 }  // namespace zeroplan

@@ -128,6 +128,7 @@ void ActivationWalk::begin_chunk(std::uint32_t first, std::uint32_t last, Buffer
     instances_.clear();
     tensors_.assign(model_.blocks.size(), {});
     incoming_gradient_ = none;
+    context_ = context_gradient_ = none;
     last_block_ = last;
     output_ = no_buffer;
     const bool from_batch = input == no_buffer;
@@ -157,12 +158,20 @@ void ActivationWalk::receive_gradient(BufferId gradient) {
     incoming_gradient_ = borrow(gradient);
 }
 
+void ActivationWalk::start_from_batch(std::uint32_t block) {
+    context_ = handed_over_;
+    handed_over_ = make(block, 0, BufferRole::batch, 1);
+    builder_.load_batch(instances_[handed_over_].buffer, no_buffer);
+}
+
 void ActivationWalk::forward(std::uint32_t block, const Hooks& hooks, std::vector<OperationId> waits) {
     const BlockKind& kind = kind_of(block);
     pending_waits_ = std::move(waits);
+    if (kind.starts_from_batch) start_from_batch(block);
     Instances& tensors = tensors_[block];
     tensors.assign(kind.tensors.size(), none);
     tensors[0] = handed_over_;
+    if (kind.context_tensor) tensors[*kind.context_tensor] = context_;
     if (kind.target_tensor) tensors[*kind.target_tensor] = labels_;
 
     const bool checkpoint = checkpoints(block);
@@ -171,12 +180,14 @@ void ActivationWalk::forward(std::uint32_t block, const Hooks& hooks, std::vecto
     if (checkpoint)
         for (std::uint32_t tensor = 0; tensor < users.size(); ++tensor)
             if (is_kept(block, tensor)) ++users[tensor];
+    if (checkpoint && kind.context_tensor) use(context_);  // held until it runs again
     run_forward(block, ComputePhase::forward, std::move(users), hooks);
     if (!checkpoint) release(tensors[0]);
     if (kind.target_tensor) release(labels_);
     handed_over_ = tensors[kind.output];
     if (kind.is_layer && training_.offload_activations != OffloadTarget::none) send_to_host(block);
     if (block != last_block_) return;
+    if (context_ != none) release(context_);  // held by whoever called the encoder
     if (kind.target_tensor)
         release(handed_over_);
     else
@@ -198,6 +209,7 @@ void ActivationWalk::backward(std::uint32_t block, const Hooks& hooks, std::vect
             if (holds) ++users[kind.output];
             run_forward(block, ComputePhase::recompute, std::move(users), hooks);
             release(tensors[0]);
+            if (kind.context_tensor) release(tensors[*kind.context_tensor]);
         } else {
             recompute_block(block, hooks);
         }
@@ -208,6 +220,7 @@ void ActivationWalk::backward(std::uint32_t block, const Hooks& hooks, std::vect
     }
     Instances gradients(kind.tensors.size(), none);
     gradients[kind.output] = incoming_gradient_;
+    if (kind.context_tensor) gradients[*kind.context_tensor] = context_gradient_;
     bool core_is_dropped = true;
     for (auto op = static_cast<std::uint32_t>(kind.operators.size()); op-- > 0;) {
         const auto& saved = kind.operators[op].saved;
@@ -218,7 +231,8 @@ void ActivationWalk::backward(std::uint32_t block, const Hooks& hooks, std::vect
         }
         run_backward_operator(block, op, gradients, hooks, accumulate_after_first);
     }
-    incoming_gradient_ = gradients[0];
+    if (kind.context_tensor) context_gradient_ = gradients[*kind.context_tensor];
+    incoming_gradient_ = kind.starts_from_batch ? context_gradient_ : gradients[0];
     if (holds) {
         instances_[arrived].shared = was_shared;
         release(arrived);
@@ -233,7 +247,10 @@ ActivationWalk::InstanceId ActivationWalk::make(std::uint32_t block, std::uint32
         {.role = role,
          .category = spec.category,
          .dtype = resolve(spec.dtype, storage_dtype(training_.compute_dtype)),
-         .owner = role == BufferRole::batch || role == BufferRole::labels ? 0 : block,
+         .owner =
+             !kind_of(block).starts_from_batch && (role == BufferRole::batch || role == BufferRole::labels)
+                 ? 0
+                 : block,
          .tensor = tensor,
          .elements = elements(spec.extent, training_.micro_batch_size, training_.sequence_length)});
     instances_.push_back({buffer, users});
@@ -269,6 +286,7 @@ void ActivationWalk::run_forward(std::uint32_t block, ComputePhase phase, Counts
     use(tensors_[block][0], users[0]);
     if (kind.target_tensor && *kind.target_tensor != 0)
         use(tensors_[block][*kind.target_tensor], users[*kind.target_tensor]);
+    if (kind.context_tensor) use(tensors_[block][*kind.context_tensor], users[*kind.context_tensor]);
     for (std::uint32_t op = 0; op < kind.operators.size(); ++op)
         run_forward_operator(block, op, phase, users, hooks);
 }
@@ -302,7 +320,7 @@ void ActivationWalk::run_forward_operator(std::uint32_t block, std::uint32_t ind
 
 void ActivationWalk::send_to_host(std::uint32_t block) {
     for (const InstanceId id : tensors_[block]) {
-        if (id == none || id == handed_over_ || id == batch_ || id == labels_) continue;
+        if (id == none || id == handed_over_ || id == batch_ || id == labels_ || id == context_) continue;
         Instance& instance = instances_[id];
         if (instance.users == 0 || instance.on_host) continue;
         builder_.free(instance.buffer);
@@ -337,12 +355,14 @@ void ActivationWalk::recompute_block(std::uint32_t block, const Hooks& hooks) {
     use(tensors[0], users[0]);
     if (kind.target_tensor && *kind.target_tensor != 0)
         use(tensors[*kind.target_tensor], users[*kind.target_tensor]);
+    if (kind.context_tensor) use(tensors[*kind.context_tensor], users[*kind.context_tensor]);
     for (std::uint32_t op = 0; op < kind.operators.size(); ++op)
         if (!skipped_in_recompute(block, op))
             run_forward_operator(block, op, ComputePhase::recompute, users, hooks);
     for (std::uint32_t tensor = 0; tensor < users.size(); ++tensor)
         if (is_kept(block, tensor)) release(tensors[tensor]);  // held since forward
     release(tensors[0]);
+    if (kind.context_tensor) release(tensors[*kind.context_tensor]);
 }
 
 void ActivationWalk::recompute_attention_core(std::uint32_t block, const Hooks& hooks) {

@@ -96,6 +96,9 @@ private:
     }
 
     InstanceId borrow(BufferId buffer);
+    /// A block that starts from a batch of its own: what ran before it becomes the context that it and later
+    /// blocks read (an encoder's output), and stays until the last of them has read it.
+    void start_from_batch(std::uint32_t block);
     InstanceId make(std::uint32_t block, std::uint32_t tensor, BufferRole role, std::uint32_t users);
     void use(InstanceId id, std::uint32_t times = 1) { instances_[id].users += times; }
     void release(InstanceId id);
@@ -135,7 +138,8 @@ private:
     std::vector<Instances> tensors_;          ///< by block
     std::vector<OperationId> pending_waits_;  ///< of the next compute operation
     InstanceId batch_ = none, labels_ = none;
-    InstanceId handed_over_ = none;        ///< output of the block that ran last
+    InstanceId handed_over_ = none;  ///< output of the block that ran last
+    InstanceId context_ = none, context_gradient_ = none;
     InstanceId incoming_gradient_ = none;  ///< of the output of the block whose backward is next
     std::uint32_t last_block_ = 0;         ///< of the chunk
     BufferId output_ = no_buffer;

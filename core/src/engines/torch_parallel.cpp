@@ -78,7 +78,8 @@ private:
     Extent part(const Extent& extent, const std::string& what) const {
         return {.per_token = divided(extent.per_token, what),
                 .per_token_pair = divided(extent.per_token_pair, what),
-                .constant = extent.constant};
+                .constant = extent.constant,
+                .per_sequence = divided(extent.per_sequence, what)};
     }
 
     bool is_data(const TensorSpec& tensor) const { return tensor.dtype == TensorDType::int64; }
@@ -119,9 +120,10 @@ private:
     void split_operator(Operator& op) const {
         const auto share = [&](std::uint64_t value) { return (value + degree_ - 1) / degree_; };
         for (Flops* flops : {&op.forward_flops, &op.backward_flops})
-            *flops = {share(flops->per_token), share(flops->per_token_pair)};
+            *flops = {share(flops->per_token), share(flops->per_token_pair), share(flops->per_sequence)};
         for (Extent* extent : {&op.forward_workspace, &op.backward_workspace})
-            *extent = {share(extent->per_token), share(extent->per_token_pair), share(extent->constant)};
+            *extent = {share(extent->per_token), share(extent->per_token_pair), share(extent->constant),
+                       share(extent->per_sequence)};
     }
 
     /// Gathers in front of column-parallel products and reduce-scatters behind row-parallel ones.
@@ -158,7 +160,7 @@ private:
         TensorSpec spec = kind.tensors[part];
         spec.name = std::move(name);
         spec.extent = {spec.extent.per_token * degree_, spec.extent.per_token_pair * degree_,
-                       spec.extent.constant};
+                       spec.extent.constant, spec.extent.per_sequence * degree_};
         kind.tensors.push_back(std::move(spec));
         return static_cast<std::uint32_t>(kind.tensors.size() - 1);
     }
@@ -199,6 +201,13 @@ TorchStage torch_stage(const Scenario& rank, std::uint64_t stage) {
         throw Error(ErrorCode::not_supported,
                     fmt::format("{} has no transformer layers to divide into pipeline stages", whole.name),
                     "set pipeline_parallel to 1", {"", "/training/pipeline_parallel"});
+    for (const BlockKind& kind : whole.block_kinds)
+        if (kind.context_tensor && rank.training.pipeline_parallel > 1)
+            throw Error(ErrorCode::not_supported,
+                        fmt::format("pipeline stages of {}, whose blocks read what an encoder made, are not "
+                                    "modelled",
+                                    whole.architecture),
+                        "set pipeline_parallel to 1", {"", "/training/pipeline_parallel"});
     result.parts = stage_chunks(rank.training, layers.size(), stage);
     ModelSpec& model = result.scenario.model;
     model.blocks.clear();

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "import/config_other.hpp"
 #include "nearest.hpp"
 
 namespace zeroplan {
@@ -16,24 +17,24 @@ using nlohmann::json;
     const auto unsupported = unsupported_model_types();
     std::vector<std::string_view> built;
     for (const ConfigFamily& family : config_families()) built.push_back(family.model_type);
+    for (const OtherFamily& family : other_families()) built.push_back(family.model_type);
     const std::string list = fmt::format("built are {}", fmt::join(built, ", "));
-    if (std::find(unsupported.begin(), unsupported.end(), model_type) != unsupported.end())
-        config.fail(
-            {"model_type"}, fmt::format("models of the family \"{}\" are not modelled", model_type),
-            list +
-                "; a decoder like theirs can be described with model_type gpt or llama and our extra keys "
-                "(mlp, position_embedding, normalization, linear_bias)",
-            ErrorCode::not_supported);
-    std::vector<std::string_view> all = built;
-    all.insert(all.end(), unsupported.begin(), unsupported.end());
-    const auto near = nearest(model_type, std::span<const std::string_view>(all));
-    config.fail(
-        {"model_type"}, fmt::format("unknown model_type \"{}\"", model_type),
-        fmt::format(
-            "{}{}; if the checkpoint's tensors are named like Llama's or GPT-2's, give its .safetensors "
-            "file instead of config.json",
-            near ? fmt::format("did you mean \"{}\"? ", *near) : "", list),
-        ErrorCode::not_supported);
+    const bool exists = std::find(unsupported.begin(), unsupported.end(), model_type) != unsupported.end();
+    const auto near = nearest(model_type, std::span<const std::string_view>(built));
+    const std::string way_out =
+        "; if its tensors are named like Llama's or GPT-2's, give its .safetensors file instead of "
+        "config.json, "
+        "else describe a decoder like it with model_type gpt or llama and our extra keys (mlp, "
+        "position_embedding, normalization, linear_bias)";
+    config.fail({"model_type"},
+                exists ? fmt::format("models of the family \"{}\" are not modelled", model_type)
+                       : fmt::format("unknown model_type \"{}\"", model_type),
+                fmt::format("{}{}{}",
+                            !near    ? ""
+                            : exists ? fmt::format("the nearest that is built is \"{}\"; ", *near)
+                                     : fmt::format("did you mean \"{}\"? ", *near),
+                            list, way_out),
+                ErrorCode::not_supported);
 }
 
 }  // namespace
@@ -52,11 +53,12 @@ const ConfigFamily& choose_family(const ConfigObject& config) {
     const std::string architecture = first_architecture(config);
     if (const ConfigFamily* family = find_family_of_class(architecture)) return *family;
     if (!architecture.empty())
-        config.fail(
-            {"architectures"}, fmt::format("models of the class \"{}\" are not modelled", architecture),
-            "give model_type, one of: llama, mistral, qwen2, qwen3, gpt2, gpt", ErrorCode::not_supported);
+        config.fail({"architectures"},
+                    fmt::format("models of the class \"{}\" are not modelled", architecture),
+                    "give the model_type of its config.json, or model_type llama or gpt with our own keys",
+                    ErrorCode::not_supported);
     config.fail({}, "no model_type is given: which kind of model is this?",
-                "give model_type, one of: llama, mistral, qwen2, qwen3, gpt2, gpt");
+                "give the model_type of its config.json, or model_type llama or gpt with our own keys");
 }
 
 }  // namespace zeroplan

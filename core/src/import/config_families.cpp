@@ -1,12 +1,16 @@
 #include "import/config_families.hpp"
 
 #include <algorithm>
+#include <vector>
+
+#include "import/config_gpt_like.hpp"
+#include "import/config_llama_like.hpp"
 
 namespace zeroplan {
 namespace {
 
 // Defaults of transformers' configuration_<model_type>.py; "gpt" is SCENARIO.md's generic decoder.
-constexpr ConfigFamily families[] = {
+constexpr ConfigFamily llama_and_gpt2[] = {
     {.model_type = "llama",
      .architecture = "LlamaForCausalLM",
      .vocab_size = 32000,
@@ -20,14 +24,8 @@ constexpr ConfigFamily families[] = {
      .mlp = "swiglu",
      .position_embedding = "rope",
      .normalization = "rmsnorm",
-     .query_key_value_bias = false,
-     .output_bias = false,
-     .mlp_bias = false,
      .reads_attention_bias = true,
-     .reads_mlp_bias = true,
-     .tie_word_embeddings = false,
-     .query_key_norm = false,
-     .gpt2_names = false},
+     .reads_mlp_bias = true},
     {.model_type = "mistral",
      .architecture = "MistralForCausalLM",
      .vocab_size = 32000,
@@ -40,36 +38,23 @@ constexpr ConfigFamily families[] = {
      .max_position_embeddings = 131072,
      .mlp = "swiglu",
      .position_embedding = "rope",
-     .normalization = "rmsnorm",
-     .query_key_value_bias = false,
-     .output_bias = false,
-     .mlp_bias = false,
-     .reads_attention_bias = false,
-     .reads_mlp_bias = false,
-     .tie_word_embeddings = false,
-     .query_key_norm = false,
-     .gpt2_names = false},
-    {.model_type = "qwen2",
-     .architecture = "Qwen2ForCausalLM",
-     .vocab_size = 151936,
-     .hidden_size = 4096,
-     .intermediate_size = 22016,
-     .num_hidden_layers = 32,
-     .num_attention_heads = 32,
-     .num_key_value_heads = 32,
-     .head_dim = 0,
-     .max_position_embeddings = 32768,
-     .mlp = "swiglu",
-     .position_embedding = "rope",
-     .normalization = "rmsnorm",
-     .query_key_value_bias = true,  // fixed in the class: no key mentions it
-     .output_bias = false,
-     .mlp_bias = false,
-     .reads_attention_bias = false,
-     .reads_mlp_bias = false,
-     .tie_word_embeddings = false,
-     .query_key_norm = false,
-     .gpt2_names = false},
+     .normalization = "rmsnorm"},
+    {
+        .model_type = "qwen2",
+        .architecture = "Qwen2ForCausalLM",
+        .vocab_size = 151936,
+        .hidden_size = 4096,
+        .intermediate_size = 22016,
+        .num_hidden_layers = 32,
+        .num_attention_heads = 32,
+        .num_key_value_heads = 32,
+        .head_dim = 0,
+        .max_position_embeddings = 32768,
+        .mlp = "swiglu",
+        .position_embedding = "rope",
+        .normalization = "rmsnorm",
+        .query_key_value_bias = true,  // fixed in the class: no key mentions it
+    },
     {.model_type = "qwen3",
      .architecture = "Qwen3ForCausalLM",
      .vocab_size = 151936,
@@ -83,14 +68,8 @@ constexpr ConfigFamily families[] = {
      .mlp = "swiglu",
      .position_embedding = "rope",
      .normalization = "rmsnorm",
-     .query_key_value_bias = false,
-     .output_bias = false,
-     .mlp_bias = false,
      .reads_attention_bias = true,
-     .reads_mlp_bias = false,
-     .tie_word_embeddings = false,
-     .query_key_norm = true,
-     .gpt2_names = false},
+     .query_key_norm = true},
     {.model_type = "mixtral",
      .architecture = "MixtralForCausalLM",
      .vocab_size = 32000,
@@ -104,14 +83,6 @@ constexpr ConfigFamily families[] = {
      .mlp = "swiglu",
      .position_embedding = "rope",
      .normalization = "rmsnorm",
-     .query_key_value_bias = false,
-     .output_bias = false,
-     .mlp_bias = false,
-     .reads_attention_bias = false,
-     .reads_mlp_bias = false,
-     .tie_word_embeddings = false,
-     .query_key_norm = false,
-     .gpt2_names = false,
      .experts = ExpertFamily::mixtral},
     {.model_type = "qwen2_moe",
      .architecture = "Qwen2MoeForCausalLM",
@@ -127,13 +98,6 @@ constexpr ConfigFamily families[] = {
      .position_embedding = "rope",
      .normalization = "rmsnorm",
      .query_key_value_bias = true,
-     .output_bias = false,
-     .mlp_bias = false,
-     .reads_attention_bias = false,
-     .reads_mlp_bias = false,
-     .tie_word_embeddings = false,
-     .query_key_norm = false,
-     .gpt2_names = false,
      .experts = ExpertFamily::qwen2},
     {.model_type = "qwen3_moe",
      .architecture = "Qwen3MoeForCausalLM",
@@ -148,14 +112,8 @@ constexpr ConfigFamily families[] = {
      .mlp = "swiglu",
      .position_embedding = "rope",
      .normalization = "rmsnorm",
-     .query_key_value_bias = false,
-     .output_bias = false,
-     .mlp_bias = false,
      .reads_attention_bias = true,
-     .reads_mlp_bias = false,
-     .tie_word_embeddings = false,
      .query_key_norm = true,
-     .gpt2_names = false,
      .experts = ExpertFamily::qwen3},
     {.model_type = "deepseek_v2",
      .architecture = "DeepseekV2ForCausalLM",
@@ -170,14 +128,7 @@ constexpr ConfigFamily families[] = {
      .mlp = "swiglu",
      .position_embedding = "rope",
      .normalization = "rmsnorm",
-     .query_key_value_bias = false,
-     .output_bias = false,
-     .mlp_bias = false,
      .reads_attention_bias = true,
-     .reads_mlp_bias = false,
-     .tie_word_embeddings = false,
-     .query_key_norm = false,
-     .gpt2_names = false,
      .experts = ExpertFamily::deepseek,
      .latent_attention = true},
     {.model_type = "deepseek_v3",
@@ -193,14 +144,7 @@ constexpr ConfigFamily families[] = {
      .mlp = "swiglu",
      .position_embedding = "rope",
      .normalization = "rmsnorm",
-     .query_key_value_bias = false,
-     .output_bias = false,
-     .mlp_bias = false,
      .reads_attention_bias = true,
-     .reads_mlp_bias = false,
-     .tie_word_embeddings = false,
-     .query_key_norm = false,
-     .gpt2_names = false,
      .experts = ExpertFamily::deepseek,
      .latent_attention = true},
     {.model_type = "gpt2",
@@ -219,11 +163,9 @@ constexpr ConfigFamily families[] = {
      .query_key_value_bias = true,
      .output_bias = true,
      .mlp_bias = true,
-     .reads_attention_bias = false,
-     .reads_mlp_bias = false,
      .tie_word_embeddings = true,
-     .query_key_norm = false,
-     .gpt2_names = true},
+     .names = "gpt2",
+     .activation = "gelu_new"},
     {.model_type = "gpt",
      .architecture = "generic GPT",
      .vocab_size = 0,
@@ -240,36 +182,42 @@ constexpr ConfigFamily families[] = {
      .query_key_value_bias = true,
      .output_bias = true,
      .mlp_bias = true,
-     .reads_attention_bias = false,
-     .reads_mlp_bias = false,
      .tie_word_embeddings = true,
-     .query_key_norm = false,
-     .gpt2_names = true},
+     .names = "gpt2"},
 };
 
 constexpr std::string_view unsupported[] = {
-    "albert",     "baichuan",    "bart",        "bert",       "bloom",        "chatglm",     "clip",
-    "codegen",    "cohere",      "cohere2",     "dbrx",       "deberta",      "deberta-v2",  "dinov2",
-    "distilbert", "electra",     "ernie4_5",    "falcon",     "falcon_mamba", "gemma",       "gemma2",
-    "gemma3",     "gemma3_text", "glm",         "glm4",       "glm4_moe",     "gpt_bigcode", "gpt_neo",
-    "gpt_neox",   "gpt_oss",     "gptj",        "granite",    "granitemoe",   "internlm2",   "jamba",
-    "llama4",     "llama4_text", "llava",       "llava_next", "longformer",   "mamba",       "mamba2",
-    "mbart",      "minicpm",     "mllama",      "modernbert", "mpt",          "mt5",         "nemotron",
-    "olmo",       "olmo2",       "olmoe",       "opt",        "persimmon",    "phi",         "phi3",
-    "phimoe",     "qwen2_5_vl",  "qwen2_vl",    "qwen3_next", "roberta",      "rwkv",        "siglip",
-    "smollm3",    "stablelm",    "starcoder2",  "swin",       "t5",           "umt5",        "vit",
-    "wav2vec2",   "whisper",     "xlm-roberta", "xlnet",      "zamba2"};
+    "albert",       "baichuan", "bart",        "chatglm",    "clip",       "codegen",     "cohere",
+    "cohere2",      "dbrx",     "deberta",     "deberta-v2", "distilbert", "electra",     "ernie4_5",
+    "falcon_mamba", "glm",      "glm4",        "glm4_moe",   "gpt_oss",    "granitemoe",  "internlm2",
+    "jamba",        "llama4",   "llama4_text", "llava_next", "longformer", "mamba2",      "mbart",
+    "minicpm",      "mllama",   "modernbert",  "mt5",        "nemotron",   "olmo",        "olmoe",
+    "persimmon",    "phimoe",   "qwen2_5_vl",  "qwen2_vl",   "qwen3_next", "roberta",     "rwkv",
+    "siglip",       "swin",     "umt5",        "wav2vec2",   "whisper",    "xlm-roberta", "xlnet",
+    "zamba2"};
+
+/// All of them; a table a kin.
+const std::vector<ConfigFamily>& all_families() {
+    static const std::vector<ConfigFamily> all = [] {
+        std::vector<ConfigFamily> families(std::begin(llama_and_gpt2), std::end(llama_and_gpt2));
+        for (const auto& more : {gpt_like_families(), llama_like_families()})
+            families.insert(families.end(), more.begin(), more.end());
+        return families;
+    }();
+    return all;
+}
 
 template <class Is>
 const ConfigFamily* find_family(Is is) {
-    const auto found = std::find_if(std::begin(families), std::end(families), is);
-    return found == std::end(families) ? nullptr : found;
+    const auto& families = all_families();
+    const auto found = std::find_if(families.begin(), families.end(), is);
+    return found == families.end() ? nullptr : &*found;
 }
 
 }  // namespace
 
 std::span<const ConfigFamily> config_families() {
-    return families;
+    return all_families();
 }
 
 const ConfigFamily* find_config_family(std::string_view model_type) {

@@ -3,6 +3,7 @@
 #include <span>
 #include <string_view>
 
+#include "import/config_object.hpp"
 #include "zeroplan/build_model.hpp"
 
 namespace zeroplan {
@@ -24,12 +25,16 @@ struct ConfigFamily {
     std::uint64_t vocab_size, hidden_size, intermediate_size, num_hidden_layers, num_attention_heads,
         num_key_value_heads, head_dim, max_position_embeddings;
     std::string_view mlp, position_embedding, normalization;
-    bool query_key_value_bias, output_bias, mlp_bias;
-    bool reads_attention_bias, reads_mlp_bias;  ///< from keys attention_bias and mlp_bias
-    bool tie_word_embeddings, query_key_norm;
-    bool gpt2_names;  ///< module names and packed q, k, v of GPT-2
+    bool query_key_value_bias = false, output_bias = false, mlp_bias = false;
+    bool reads_attention_bias = false, reads_mlp_bias = false;  ///< from keys attention_bias and mlp_bias
+    bool tie_word_embeddings = false, query_key_norm = false;
+    std::string_view names = "llama";  ///< whose module names (decoder_names)
     ExpertFamily experts = ExpertFamily::none;
     bool latent_attention = false;
+    std::string_view activation{};  ///< taken for an absent hidden_act, where it is written in Python
+    /// Reads the family's own keys, which are `own_keys`, once the usual ones are read.
+    void (*read_own)(const ConfigObject&, DecoderConfig&) = nullptr;
+    std::span<const std::string_view> own_keys{};
 };
 
 /// Families that are built.

@@ -5,8 +5,10 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "architectures/decoder_names.hpp"
 #include "import/choose_family.hpp"
 #include "import/config_experts.hpp"
+#include "import/config_other.hpp"
 #include "nearest.hpp"
 
 namespace zeroplan {
@@ -19,7 +21,7 @@ const KeyNames vocabulary_names{"vocab_size"};
 const KeyNames hidden_names{"hidden_size", "n_embd", "n_embed", "d_model"};
 const KeyNames intermediate_names{"intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size"};
 const KeyNames layer_names{"num_hidden_layers", "n_layer", "n_layers", "num_layers"};
-const KeyNames head_names{"num_attention_heads", "n_head", "n_heads"};
+const KeyNames head_names{"num_attention_heads", "n_head", "n_heads", "num_heads"};
 const KeyNames key_value_head_names{"num_key_value_heads", "num_query_groups"};
 const KeyNames head_dim_names{"head_dim"};
 const KeyNames position_names{"max_position_embeddings", "n_positions"};
@@ -77,6 +79,13 @@ void check_slips(const ObjectReader& config, const std::vector<std::string_view>
     }
 }
 
+/// Our key is a bool; a config.json's is a probability, which says nothing of how the model is trained.
+bool keeps_dropout_masks(const ConfigObject& config) {
+    const json* given = config.holder("dropout").find("dropout");
+    if (given != nullptr && given->is_number()) return false;
+    return config.boolean("dropout").value_or(false);
+}
+
 /// Reads one configuration of one family.
 class FamilyReader {
 public:
@@ -87,9 +96,10 @@ public:
         DecoderConfig& decoder = result_.decoder;
         decoder.name = name;
         decoder.architecture = family_.architecture;
-        decoder.parameter_prefix = family_.gpt2_names ? "transformer." : "model.";
-        result_.gpt2_names = decoder.fused_qkv = family_.gpt2_names;
-        result_.dropout = config_.boolean("dropout").value_or(false);
+        decoder.family = family_.names;
+        decoder.parameter_prefix = decoder_names(family_.names).prefix;
+        decoder.fused_qkv = decoder_names(family_.names).packs_qkv;
+        result_.dropout = keeps_dropout_masks(config_);
         read_sizes();
         read_heads();
         read_kinds();
@@ -97,6 +107,7 @@ public:
         read_positions();
         decoder.experts = read_experts(config_, family_, decoder.intermediate_size);
         if (family_.latent_attention) decoder.latent_attention = read_latent_attention(config_);
+        if (family_.read_own != nullptr) family_.read_own(config_, decoder);
         add_notes();
         return std::move(result_);
     }
@@ -171,6 +182,7 @@ private:
                                          : std::string(family_.position_embedding);
         decoder.normalization = config_.has("normalization") ? word("normalization", {"rmsnorm", "layernorm"})
                                                              : std::string(family_.normalization);
+        decoder.activation = activation_word().value_or(std::string(family_.activation));
         decoder.query_key_norm = family_.query_key_norm;
         decoder.attention_bias = family_.query_key_value_bias;
         decoder.attention_output_bias = family_.output_bias;
@@ -193,9 +205,15 @@ private:
         return found;
     }
 
+    /// Gemma's first files name two, and hidden_activation is the one that its class reads.
+    std::optional<std::string> activation_word() const {
+        const auto first = config_.string({"hidden_activation"});
+        return first ? first : config_.string(activation_names);
+    }
+
     /// The family's MLP with the activation that the config names.
     std::string mlp_of_activation() const {
-        const auto activation = config_.string(activation_names);
+        const auto activation = activation_word();
         if (!activation) return std::string(family_.mlp);
         const bool gated = family_.mlp == "swiglu" || family_.mlp == "geglu";
         const bool is_gelu = activation->starts_with("gelu") || *activation == "quick_gelu";
@@ -251,18 +269,30 @@ private:
 
 }  // namespace
 
-ReadConfig read_config(const ConfigObject& config, const std::string& name) {
-    const std::vector<std::string_view> known = known_keys();
+ReadConfig read_decoder_config(const ConfigObject& config, const std::string& name) {
     const ConfigFamily& family = choose_family(config);
+    std::vector<std::string_view> known = known_keys();
+    known.insert(known.end(), family.own_keys.begin(), family.own_keys.end());
     check_overrides(config, known);
     check_slips(config.config(), known);
     return FamilyReader(config, family).read(name);
 }
 
+ReadConfig read_config(const ConfigObject& config, const std::string& name) {
+    const OtherFamily* other = find_other_family(config);
+    if (other == nullptr) return read_decoder_config(config, name);
+    std::vector<std::string_view> known = known_keys();
+    known.insert(known.end(), other->keys.begin(), other->keys.end());
+    check_overrides(config, known);
+    check_slips(config.config(), known);
+    ReadConfig result = other->read(config, name);
+    result.dropout = keeps_dropout_masks(config);
+    return result;
+}
+
 ModelSpec build_model(const ReadConfig& config, LoweringOptions options) {
     options.dropout = config.dropout;
-    ModelSpec model =
-        config.gpt2_names ? build_gpt2(config.decoder, options) : build_llama(config.decoder, options);
+    ModelSpec model = config.build ? config.build(options) : build_decoder(config.decoder, options);
     model.notes = config.notes;
     return model;
 }

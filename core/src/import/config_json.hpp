@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -9,8 +10,8 @@ namespace zeroplan {
 
 /// A config.json, understood.
 struct ReadConfig {
-    DecoderConfig decoder;
-    bool gpt2_names = false;  ///< build_gpt2 rather than build_llama
+    DecoderConfig decoder;  ///< or the layers of another architecture, which `build` then knows
+    std::function<ModelSpec(const LoweringOptions&)> build;  ///< of what is no decoder alone
     bool dropout = false;
     std::vector<std::string> notes;  ///< what was assumed or left out
 };
@@ -21,6 +22,9 @@ struct ReadConfig {
 /// key is. Throws Error{not_supported} for families that are not built, Error{invalid_input} for sizes that
 /// cannot be.
 ReadConfig read_config(const ConfigObject& config, const std::string& name);
+
+/// The same for a decoder alone, whichever object of a file it stands in (a nested "text_config").
+ReadConfig read_decoder_config(const ConfigObject& config, const std::string& name);
 
 /// The model of a configuration.
 ModelSpec build_model(const ReadConfig& config, LoweringOptions options);

@@ -1,0 +1,203 @@
+#include <fmt/format.h>
+
+#include "architectures/encoder.hpp"
+#include "architectures/fixed_length.hpp"
+#include "architectures/loss.hpp"
+#include "architectures/pooled_classes.hpp"
+#include "architectures/transformer_layer.hpp"
+
+namespace zeroplan {
+namespace {
+
+using TensorId = BlockBuilder::TensorId;
+using Parameters = std::vector<BlockBuilder::ParameterId>;
+
+const DecoderNames& bert_names() {
+    static const DecoderNames names{
+        .prefix = "bert.",
+        .layers = "encoder.layer",
+        .query = "attention.self.query",
+        .key = "attention.self.key",
+        .value = "attention.self.value",
+        .attention_output = "attention.output.dense",
+        .up = "intermediate.dense",
+        .down = "output.dense",
+        .attention_norm = "attention.output.LayerNorm",
+        .mlp_norm = "output.LayerNorm",
+        .parts = {LayerPart::attention, LayerPart::attention_norm, LayerPart::mlp, LayerPart::mlp_norm}};
+    return names;
+}
+
+class BertBuilder {
+public:
+    BertBuilder(const DecoderConfig& config, BertHead head, std::uint64_t labels,
+                const LoweringOptions& options)
+        : config_(config),
+          head_(head),
+          labels_(labels),
+          options_(options),
+          hidden_(config.hidden_size),
+          norm_(norm_kernel(config, options)) {}
+
+    ModelSpec build() {
+        ModelSpec model{.name = config_.name,
+                        .architecture = config_.architecture,
+                        .batch = BatchKind::tokens,
+                        .vocabulary = config_.vocab_size,
+                        .hidden_size = hidden_,
+                        .layers = config_.num_hidden_layers,
+                        .heads = config_.num_attention_heads,
+                        .kv_heads = config_.num_key_value_heads,
+                        .max_sequence_length = config_.max_position_embeddings,
+                        .encoder = config_};
+        model.encoder->dropout = options_.dropout;
+        const BlockTemplate embedding = embeddings();
+        append_block(model, embedding, kind_index(model, embedding.kind), "bert.embeddings",
+                     "bert.embeddings.");
+        const BlockTemplate layer = transformer_layer(config_, bert_names(), options_);
+        for (std::uint64_t i = 0; i < config_.num_hidden_layers; ++i) {
+            const std::string name = fmt::format("bert.encoder.layer.{}", i);
+            append_block(model, layer, kind_index(model, layer.kind), name, name + ".");
+        }
+        append_head(model);
+        return model;
+    }
+
+private:
+    BlockTemplate embeddings() const {
+        BlockBuilder block("embedding",
+                           {.name = "tokens",
+                            .extent = {.per_token = 1},
+                            .dtype = TensorDType::int64,
+                            .needs_gradient = false},
+                           kernel_style(options_));
+        const auto words = block.parameter("word_embeddings.weight", {config_.vocab_size, hidden_});
+        const auto positions =
+            block.parameter("position_embeddings.weight", {config_.max_position_embeddings, hidden_});
+        const auto types = block.parameter("token_type_embeddings.weight", {config_.token_types, hidden_});
+        const Parameters norm = norm_parameters(block, config_, "LayerNorm", hidden_);
+        const TensorId word = block.embedding("word_embeddings", 0, words, hidden_);
+        const TensorId type = block.embedding("token_type_embeddings", 0, types, hidden_);
+        TensorId x = block.residual_add("embeddings", word, type, hidden_);
+        x = block.position_embedding("position_embeddings", x, positions, hidden_);
+        x = block.norm("LayerNorm", x, hidden_, 1, norm, norm_);
+        if (options_.dropout) x = block.dropout("embedding.dropout", x, {.per_token = hidden_});
+        return block.finish(x);
+    }
+
+    bool has_pooler() const {
+        return head_ == BertHead::none || head_ == BertHead::sequence_classification ||
+               head_ == BertHead::pretraining;
+    }
+    bool has_vocabulary() const {
+        return head_ == BertHead::masked_language_model || head_ == BertHead::pretraining;
+    }
+
+    void append_head(ModelSpec& model) const {
+        BlockBuilder block(
+            "head",
+            {.name = "input", .extent = {.per_token = hidden_}, .dtype = kernel_style(options_).residual()},
+            kernel_style(options_));
+        Parameters pooler;
+        if (has_pooler()) pooler = block.linear_parameters("bert.pooler.dense", hidden_, hidden_, true);
+        BlockTemplate head = has_vocabulary() ? vocabulary_head(block, pooler) : label_head(block, pooler);
+        std::vector<std::pair<std::uint32_t, std::uint32_t>> shared;
+        if (has_vocabulary() && config_.tie_word_embeddings)
+            for (std::uint32_t p = 0; p < head.parameters.size(); ++p)
+                if (head.parameters[p].suffix == "cls.predictions.decoder.weight") shared.push_back({p, 0});
+        append_block(model, head, kind_index(model, head.kind), "head", "", shared);
+    }
+
+    /// tanh(W · first token), which the classifiers read.
+    TensorId pooled(BlockBuilder& block, const Parameters& pooler) const {
+        const TensorId first = block.tensor("pooler.first_token", hidden_, block.style().residual());
+        block.add({.name = "pooler.first_token",
+                   .kind = OperatorKind::elementwise,
+                   .inputs = {0},
+                   .outputs = {first}});
+        return block.activation("pooler.activation",
+                                block.linear("bert.pooler.dense", first, hidden_, hidden_, pooler), hidden_,
+                                ActivationFunction::tanh);
+    }
+
+    BlockTemplate label_head(BlockBuilder& block, const Parameters& pooler) const {
+        const bool per_sequence = head_ != BertHead::token_classification;
+        TensorId x = per_sequence ? pooled(block, pooler) : 0;
+        if (options_.dropout) x = block.dropout("classifier.dropout", x, {.per_token = hidden_});
+        const TensorId labels = block.add_tensor(label_tensor());
+        TensorId loss = 0;
+        if (head_ == BertHead::none) {
+            // Whatever is trained on BertModel is the user's; a loss over the pooled output stands for it.
+            loss = loss_over(block, x, labels, hidden_);
+        } else {
+            const Parameters classifier = block.linear_parameters("classifier", hidden_, labels_, true);
+            loss = output_layer_with_loss(block, x, hidden_, labels_, classifier, labels, unfused());
+        }
+        BlockTemplate head = block.finish(loss);
+        head.kind.target_tensor = labels;
+        if (per_sequence) {
+            fix_length(head.kind, 1, {0});
+        }
+        return head;
+    }
+
+    static TensorId loss_over(BlockBuilder& block, TensorId x, TensorId labels, std::uint64_t width) {
+        const TensorId loss = block.add_tensor(loss_tensor());
+        block.add({.name = "loss",
+                   .kind = OperatorKind::cross_entropy,
+                   .inputs = {x, labels},
+                   .outputs = {loss},
+                   .saved = {x, labels},
+                   .forward_flops = {.per_token = width},
+                   .backward_flops = {.per_token = width}});
+        return loss;
+    }
+
+    /// Classifiers have a handful of labels: F.cross_entropy, whatever the scenario says of a vocabulary.
+    LoweringOptions unfused() const {
+        LoweringOptions options = options_;
+        options.loss = LossKernel::eager;
+        return options;
+    }
+
+    /// Dense, GELU and a norm, then the token table with a bias of its own.
+    BlockTemplate vocabulary_head(BlockBuilder& block, const Parameters& pooler) const {
+        const auto bias = block.parameter("cls.predictions.bias", {config_.vocab_size});
+        const Parameters dense =
+            block.linear_parameters("cls.predictions.transform.dense", hidden_, hidden_, true);
+        const Parameters norm =
+            norm_parameters(block, config_, "cls.predictions.transform.LayerNorm", hidden_);
+        const auto weight = block.parameter("cls.predictions.decoder.weight", {config_.vocab_size, hidden_});
+        TensorId x = block.linear("transform.dense", 0, hidden_, hidden_, dense);
+        x = block.activation("transform.act", x, hidden_, ActivationFunction::gelu);
+        x = block.norm("transform.LayerNorm", x, hidden_, 1, norm, norm_);
+        PooledClasses classes;
+        const bool both = head_ == BertHead::pretraining;
+        if (both)
+            classes.write(block, 0, hidden_, 2, pooler,
+                          block.linear_parameters("cls.seq_relationship", hidden_, 2, true));
+        const TensorId labels = block.add_tensor(label_tensor());
+        const TensorId loss =
+            output_layer_with_loss(block, x, hidden_, config_.vocab_size, {weight, bias}, labels, options_);
+        BlockTemplate head = block.finish(loss);
+        head.kind.target_tensor = labels;
+        if (both) classes.size(head.kind);
+        return head;
+    }
+
+    const DecoderConfig& config_;
+    BertHead head_;
+    std::uint64_t labels_;
+    const LoweringOptions& options_;
+    std::uint64_t hidden_;
+    NormKernel norm_;
+};
+
+}  // namespace
+
+ModelSpec build_bert(const DecoderConfig& config, BertHead head, std::uint64_t labels,
+                     const LoweringOptions& options) {
+    return BertBuilder(config, head, labels, options).build();
+}
+
+}  // namespace zeroplan

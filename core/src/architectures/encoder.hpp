@@ -1,0 +1,27 @@
+#pragma once
+#include <cstdint>
+
+#include "architectures/decoder_names.hpp"
+#include "zeroplan/build_model.hpp"
+
+namespace zeroplan {
+
+/// What stands on a BERT encoder.
+enum class BertHead : std::uint8_t {
+    none,                     ///< BertModel: the pooled output alone
+    sequence_classification,  ///< a class a sequence, from the pooled first token
+    token_classification,     ///< a class a token
+    masked_language_model,    ///< the vocabulary for every token
+    pretraining               ///< masked_language_model, and two classes from the pooled first token
+};
+
+/// BERT as transformers writes it: post-norm layers, learned positions and segments. `labels`: classes of a
+/// classification.
+ModelSpec build_bert(const DecoderConfig& config, BertHead head, std::uint64_t labels,
+                     const LoweringOptions& options);
+
+/// T5 as transformers writes it: RMSNorm without biases, relative positions that the first layer of each
+/// stack holds, an encoder whose output every decoder layer attends to.
+ModelSpec build_t5(const EncoderDecoderConfig& config, const LoweringOptions& options);
+
+}  // namespace zeroplan

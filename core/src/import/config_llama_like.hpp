@@ -1,0 +1,12 @@
+#pragma once
+#include <span>
+
+#include "import/config_families.hpp"
+
+namespace zeroplan {
+
+/// Decoders with RMSNorm that are Llama's but for a detail: gemma, gemma2, gemma3_text, phi3, olmo2, granite,
+/// smollm3.
+std::span<const ConfigFamily> llama_like_families();
+
+}  // namespace zeroplan

@@ -5,9 +5,7 @@ namespace {
 
 using TensorId = RankBlock::TensorId;
 
-struct CoreShape {
-    std::uint64_t heads = 0, key_heads = 0, key_dim = 0, value_dim = 0;
-};
+using CoreShape = RankCoreShape;
 
 /// One kernel (FlashAttention or cuDNN) that saves its inputs, its output and one fp32 log-sum-exp a head and
 /// token. Backward sums the query's gradient in fp32; with grouped queries, key and value gradients are made
@@ -111,6 +109,11 @@ private:
 
 }  // namespace
 
+TensorId rank_attention_core(RankBlock& rank, const std::vector<TensorId>& qkv, const RankCoreShape& shape) {
+    if (rank.context().attention != AttentionKernel::eager) return fused_core(rank, qkv, shape);
+    return UnfusedCore(rank, shape).write(qkv);
+}
+
 RankAttention::RankAttention(RankBlock& rank)
     : rank_(rank),
       c_(rank.context()),
@@ -159,9 +162,7 @@ void RankAttention::declare_latent(const std::string& prefix) {
 
 TensorId RankAttention::write(TensorId x) {
     const std::vector<TensorId> qkv = d_.latent_attention ? latent_projections(x) : packed_projection(x);
-    const CoreShape shape{heads_, key_heads_, key_dim_, value_dim_};
-    const bool fused = c_.attention != AttentionKernel::eager;
-    const TensorId out = fused ? fused_core(rank_, qkv, shape) : UnfusedCore(rank_, shape).write(qkv);
+    const TensorId out = rank_attention_core(rank_, qkv, {heads_, key_heads_, key_dim_, value_dim_});
     // The projection saves the attention's output even where the attention is recomputed.
     return rank_.row_parallel("linear_proj", rank_.alias("core_attention.output", out), heads_ * value_dim_,
                               d_.hidden_size, projection_);

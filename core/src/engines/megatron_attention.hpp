@@ -3,6 +3,16 @@
 
 namespace zeroplan {
 
+/// Heads of one rank.
+struct RankCoreShape {
+    std::uint64_t heads = 0, key_heads = 0, key_dim = 0, value_dim = 0;
+};
+
+/// The attention core over query, key and value (one packed tensor, three, or a query beside a packed key and
+/// value), by the scenario's kernel.
+RankBlock::TensorId rank_attention_core(RankBlock& rank, const std::vector<RankBlock::TensorId>& qkv,
+                                        const RankCoreShape& shape);
+
 /// The attention of one layer on one rank: packed query, key and value with rotation and head norms, or
 /// latent attention.
 class RankAttention {

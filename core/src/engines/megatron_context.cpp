@@ -29,7 +29,46 @@ void check_sizes(const MegatronContext& c) {
                   "expert_tensor_parallel");
 }
 
+/// Of decoders, of BERT's encoder, or of both of T5's stacks.
+const DecoderConfig& layers_of(const ModelSpec& model) {
+    if (model.decoder) return *model.decoder;
+    if (model.encoder) return *model.encoder;
+    if (model.encoder_decoder) return model.encoder_decoder->layers;
+    throw Error(ErrorCode::not_supported,
+                fmt::format("engine megatron divides transformers only, not '{}'", model.architecture),
+                "choose a transformer model, or another engine", {"", "/model"});
+}
+
+/// Megatron's TransformerLayer norms before each branch; BERT too, whatever transformers' class does.
+void check_layers(const DecoderConfig& d, const Scenario& scenario) {
+    const bool bert = scenario.model.encoder.has_value();
+    const char* what = nullptr;
+    if (d.branch_order != BranchOrder::sequential) what = "attention and MLP side by side";
+    if (d.norm_placement != NormPlacement::before && !bert) what = "norms behind its branches";
+    if (d.lm_head_bias) what = "an output layer with a bias";
+    if (d.embedding_width != 0) what = "an embedding narrower than the model";
+    if (d.caps_scores || d.caps_logits) what = "capped scores or logits";
+    if (what != nullptr)
+        throw Error(ErrorCode::not_supported,
+                    fmt::format("{} has {}, which Megatron's layers are not modelled with",
+                                scenario.model.architecture, what),
+                    "choose engine fsdp1, fsdp2, ddp or deepspeed", {"", "/training/engine"});
+    if (scenario.model.encoder_decoder && scenario.training.pipeline_parallel > 1)
+        throw Error(
+            ErrorCode::not_supported,
+            fmt::format("pipeline stages of an encoder-decoder are not modelled (pipeline_parallel {})",
+                        scenario.training.pipeline_parallel),
+            "set pipeline_parallel to 1", {"", "/training/pipeline_parallel"});
+}
+
 }  // namespace
+
+MegatronContext MegatronContext::of_decoder() const {
+    MegatronContext c = *this;
+    if (encoder_decoder->decoder_sequence_length != 0)
+        c.sequence_length = encoder_decoder->decoder_sequence_length / context;
+    return c;
+}
 
 std::uint64_t MegatronContext::routed_tokens() const {
     const ExpertConfig& experts = *decoder.experts;
@@ -55,13 +94,10 @@ std::uint64_t padded_vocabulary(std::uint64_t vocabulary, std::uint64_t tensor_p
 
 MegatronContext megatron_context(const Scenario& scenario, const MegatronOptions& options) {
     const TrainingConfig& training = scenario.training;
-    if (!scenario.model.decoder)
-        throw Error(
-            ErrorCode::not_supported,
-            fmt::format("engine megatron divides transformers only, not '{}'", scenario.model.architecture),
-            "choose a transformer model, or another engine", {"", "/model"});
+    const DecoderConfig& layers = layers_of(scenario.model);
+    check_layers(layers, scenario);
     check_divides(training.sequence_length, training.context_parallel, "sequence_length", "context_parallel");
-    MegatronContext c{.decoder = *scenario.model.decoder,
+    MegatronContext c{.decoder = layers,
                       .attention = training.attention,
                       .loss = training.loss,
                       .transformer_engine = options.transformer_engine,
@@ -75,6 +111,8 @@ MegatronContext megatron_context(const Scenario& scenario, const MegatronOptions
                       .sequence = training.sequence_parallel,
                       .micro_batch = training.micro_batch_size,
                       .sequence_length = local_sequence_length(training),
+                      .pretrains_bert = scenario.model.encoder.has_value(),
+                      .encoder_decoder = scenario.model.encoder_decoder,
                       .moe = read_moe_options(training)};
     c.tied = c.decoder.tie_word_embeddings;
     c.decoder.vocab_size = padded_vocabulary(c.decoder.vocab_size, c.tensor);

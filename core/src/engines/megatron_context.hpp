@@ -1,5 +1,6 @@
 #pragma once
 #include <algorithm>
+#include <optional>
 
 #include "engines/megatron_options.hpp"
 #include "zeroplan/scenario.hpp"
@@ -27,7 +28,12 @@ struct MegatronContext {
     bool sequence = false;                               ///< sequence parallelism
     std::uint64_t micro_batch = 1, sequence_length = 1;  ///< of a rank: the sequence is divided by `context`
     bool tied = false;
+    bool pretrains_bert = false;  ///< segments, a masked-language-model head and two classes a sequence
+    std::optional<EncoderDecoderConfig> encoder_decoder{};  ///< T5; `decoder` then is one stack's layers
     MoeOptions moe;
+
+    /// The same for the decoder of an encoder-decoder, whose sequences may be shorter.
+    MegatronContext of_decoder() const;
 
     std::uint64_t tokens() const { return micro_batch * sequence_length; }
     std::uint64_t per_rank(std::uint64_t width) const { return width / tensor; }
@@ -39,7 +45,10 @@ struct MegatronContext {
     /// Tokens, counted once for each expert they go to, that one rank's experts work on.
     std::uint64_t routed_tokens() const;
     /// Position of the output layer's weight among the head block's parameters.
-    std::uint32_t head_weight_position() const { return decoder.normalization == "rmsnorm" ? 1 : 2; }
+    std::uint32_t head_weight_position() const {
+        const std::uint32_t behind_norm = decoder.normalization == "rmsnorm" ? 1 : 2;
+        return pretrains_bert ? behind_norm + 4 : behind_norm;
+    }
 };
 
 /// Tokens of one sequence that a rank works on: sequence_length / context_parallel.

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <optional>
+
 #include "engines/megatron_attention.hpp"
+#include "engines/megatron_bert.hpp"
 #include "engines/megatron_mlp.hpp"
 
 namespace zeroplan {
@@ -82,6 +85,15 @@ BlockTemplate megatron_embedding(const MegatronContext& c) {
         const TensorId learned = block.embedding("position_embeddings", 0, positions, hidden);
         x = block.residual_add("embeddings", x, learned, hidden);
     }
+    if (c.decoder.token_types != 0) {
+        const auto types = block.parameter("tokentype_embeddings.weight", {c.decoder.token_types, hidden});
+        const TensorId type = block.embedding("tokentype_embeddings", 0, types, hidden);
+        x = block.residual_add("embeddings.with_types", x, type, hidden);
+    }
+    // Megatron-DeepSpeed's --embed-layernorm.
+    if (c.decoder.embedding_norm)
+        x = rank.norm("word_embeddings.norm", x, hidden, c.tokens(),
+                      rank.norm_parameters("word_embeddings.norm", hidden));
     if (c.gathers()) {
         const TensorId scattered = block.tensor("scattered", c.between(hidden));
         block.add({.name = "scatter", .kind = OperatorKind::cast, .inputs = {x}, .outputs = {scattered}});
@@ -115,16 +127,28 @@ BlockTemplate megatron_layers(const MegatronContext& c, std::uint64_t first, std
     return rank.builder().finish(x, true);
 }
 
+BlockTemplate megatron_encoder_end(const MegatronContext& c) {
+    const std::uint64_t hidden = c.decoder.hidden_size;
+    RankBlock rank(c, "encoder end", {.name = "input", .extent = {.per_token = c.between(hidden)}});
+    const Parameters norm = rank.norm_parameters("encoder.final_layernorm", hidden);
+    return rank.builder().finish(rank.layer_norm("final_layernorm", 0, hidden, norm));
+}
+
 BlockTemplate megatron_head(const MegatronContext& c) {
     const std::uint64_t hidden = c.decoder.hidden_size, vocabulary = c.decoder.vocab_size / c.tensor;
     RankBlock rank(c, "head", {.name = "input", .extent = {.per_token = c.between(hidden)}});
     BlockBuilder& block = rank.builder();
     const Parameters norm = rank.norm_parameters("decoder.final_layernorm", hidden);
-    const auto weight = block.parameter("output_layer.weight", {vocabulary, hidden});
+    std::optional<BertHeads> bert;
+    if (c.pretrains_bert) bert.emplace(rank);
+    Parameters output{block.parameter("output_layer.weight", {vocabulary, hidden})};
+    if (bert || c.encoder_decoder) output.push_back(block.parameter("output_layer.bias", {vocabulary}));
+    if (bert) bert->declare_classes();
     const TensorId normed = rank.layer_norm("final_layernorm", 0, hidden, norm);
     const TensorId labels = block.add_tensor(label_tensor());
+    const TensorId read = bert ? bert->write(normed) : normed;
     const TensorId logits =
-        rank.column_parallel("output_layer", normed, hidden, vocabulary, {weight}, Category::logits);
+        rank.column_parallel("output_layer", read, hidden, vocabulary, output, Category::logits);
     // Megatron's own linear gathers into the global memory buffer, which is there anyway.
     if (c.gathers()) {
         block.last().forward_workspace = {};
@@ -135,6 +159,7 @@ BlockTemplate megatron_head(const MegatronContext& c) {
                                    : vocab_parallel_loss(rank, logits, labels, vocabulary);
     BlockTemplate head = block.finish(loss);
     head.kind.target_tensor = labels;
+    if (bert) bert->size(head.kind);
     return head;
 }
 

@@ -4,6 +4,7 @@
 
 #include <numeric>
 
+#include "architectures/fixed_length.hpp"
 #include "engines/megatron_layer.hpp"
 
 namespace zeroplan {
@@ -33,6 +34,7 @@ public:
 
 private:
     void append(const StageChunk& chunk) {
+        if (context_.encoder_decoder) return append_encoder_decoder();
         const auto first = static_cast<std::uint32_t>(stage_.model.blocks.size());
         stage_.first_parameter.push_back(static_cast<std::uint32_t>(stage_.model.parameters.size()));
         std::uint32_t table = 0;
@@ -52,14 +54,47 @@ private:
         stage_.chunks.push_back({first, count - 1});
     }
 
+    /// Both stacks of T5, which share embeddings and stand on one stage.
+    void append_encoder_decoder() {
+        ModelSpec& model = stage_.model;
+        const EncoderDecoderConfig& whole = *context_.encoder_decoder;
+        const MegatronContext decoder = context_.of_decoder();
+        stage_.first_parameter.push_back(0);
+        const BlockTemplate embedding = megatron_embedding(context_);
+        append_kind(embedding, "embedding", "embedding.", {});
+        append_layers({.first_layer = 0, .layers = whole.layers.num_hidden_layers});
+        append_kind(megatron_encoder_end(context_), "encoder.final_layernorm", "", {});
+        const auto encoder_end = static_cast<std::uint32_t>(model.blocks.size() - 1);
+
+        BlockTemplate decoder_embedding = megatron_embedding(decoder);
+        decoder_embedding.kind.name = "decoder embedding";
+        decoder_embedding.kind.starts_from_batch = true;
+        fix_length(decoder_embedding.kind, decoder.sequence_length);
+        std::vector<std::pair<std::uint32_t, std::uint32_t>> tables;
+        for (std::uint32_t p = 0; p < embedding.parameters.size(); ++p) tables.push_back({p, p});
+        append_kind(decoder_embedding, "decoder.embedding", "decoder.embedding.", tables);
+        const BlockTemplate layer = megatron_cross_layer(decoder);
+        for (std::uint64_t i = 0; i < whole.num_decoder_layers; ++i) {
+            append_kind(layer, fmt::format("decoder.layers.{}", i), fmt::format("decoder.layers.{}.", i), {});
+            model.blocks.back().context_from = encoder_end;
+        }
+        BlockTemplate head = megatron_head(decoder);
+        fix_length(head.kind, decoder.sequence_length);
+        std::vector<std::pair<std::uint32_t, std::uint32_t>> shared;
+        if (context_.tied) shared.push_back({context_.head_weight_position(), 0});
+        append_kind(head, "head", "", shared);
+        stage_.chunks.push_back({0, static_cast<std::uint32_t>(model.blocks.size() - 1)});
+    }
+
     /// Layers that are recomputed together are one block.
     void append_layers(const StageChunk& chunk) {
         const std::uint64_t group = layers_recomputed_together(scenario_.training, options_);
+        const char* stack = context_.encoder_decoder || context_.pretrains_bert ? "encoder" : "decoder";
         for (std::uint64_t done = 0; done < chunk.layers; done += group) {
             const std::uint64_t layers = std::min(group, chunk.layers - done);
             const std::uint64_t number = chunk.first_layer + done;
-            append_kind(megatron_layers(context_, number, layers), fmt::format("decoder.layers.{}", number),
-                        fmt::format("decoder.layers.{}.", number), {});
+            append_kind(megatron_layers(context_, number, layers), fmt::format("{}.layers.{}", stack, number),
+                        fmt::format("{}.layers.{}.", stack, number), {});
         }
     }
 

@@ -82,8 +82,29 @@ private:
         return model_.parameters[block.parameters[op.parameters.front()]].name;
     }
 
+    /// Parts of a packed projection that are targets: LitGPT adapts query, key and value of one linear each
+    /// for itself (LoRAQKVLinear). Their number and the sum of their widths.
+    struct PackedParts {
+        std::uint64_t count = 0, width = 0;
+    };
+    PackedParts packed_parts(const Block& block, const Operator& op) const {
+        PackedParts parts;
+        if (!model_.decoder || op.kind != OperatorKind::linear || op.parameters.empty()) return parts;
+        const std::string name = last_part(module_of(weight_name(block, op)));
+        if (name != "query_key_value" && name != "Wqkv" && name != "c_attn" && name != "qkv_proj")
+            return parts;
+        const std::uint64_t query = model_.decoder->num_attention_heads * model_.decoder->head_dim,
+                            key = model_.decoder->num_key_value_heads * model_.decoder->head_dim;
+        for (const auto& [part, width] :
+             {std::pair{"q_proj", query}, std::pair{"k_proj", key}, std::pair{"v_proj", key}})
+            if (std::find(options_.targets.begin(), options_.targets.end(), part) != options_.targets.end())
+                parts = {parts.count + 1, parts.width + width};
+        return parts;
+    }
+
     bool is_target(const Block& block, const Operator& op) const {
         if (op.kind != OperatorKind::linear || op.parameters.empty()) return false;
+        if (packed_parts(block, op).count > 0) return true;
         const std::string name = last_part(module_of(weight_name(block, op)));
         return options_.all_linear ||
                std::any_of(options_.targets.begin(), options_.targets.end(), [&](const std::string& target) {
@@ -104,7 +125,7 @@ private:
                 continue;
             }
             found_ = true;
-            add_pair(kind, kind_index, op, operators);
+            add_pair(kind, kind_index, op, packed_parts(first, op), operators);
         }
         kind.operators = std::move(operators);
     }
@@ -121,31 +142,32 @@ private:
         frozen_workspaces_.push_back({kind, op.name, weight});
     }
 
-    void add_pair(BlockKind& kind, std::uint32_t kind_index, const Operator& base,
+    void add_pair(BlockKind& kind, std::uint32_t kind_index, const Operator& base, const PackedParts& parts,
                   std::vector<Operator>& operators) {
+        const bool packed = parts.count > 0;
+        const std::uint64_t rank = packed ? parts.count * options_.rank : options_.rank,
+                            width = packed ? parts.width : base.out_features;
         const std::uint32_t x = base.inputs.front(), sum = base.outputs.front();
-        const auto tensor = [&](const char* what, std::uint64_t width) {
+        const auto tensor = [&](const char* what, std::uint64_t per_token) {
             TensorSpec spec = kind.tensors[sum];
             spec.name = base.name + "." + what;
-            if (width != 0) spec.extent = {.per_token = width};
+            if (per_token != 0) spec.extent = {.per_token = per_token};
             kind.tensors.push_back(std::move(spec));
             return static_cast<std::uint32_t>(kind.tensors.size() - 1);
         };
-        const std::uint32_t product = tensor("base", 0), low = tensor("lora_A", options_.rank),
-                            high = tensor("lora_B", 0), scaled = tensor("scaled", 0);
-        const std::uint32_t a = add_parameters(kind_index, base, "lora_A", {options_.rank, base.in_features}),
-                            b = add_parameters(kind_index, base, "lora_B",
-                                               {base.out_features, options_.rank});
+        const std::uint32_t product = tensor("base", 0), low = tensor("lora_A", rank),
+                            high = tensor("lora_B", width == base.out_features ? 0 : width),
+                            scaled = tensor("scaled", 0);
+        const std::uint32_t a = add_parameters(kind_index, base, "lora_A", {rank, base.in_features}),
+                            b = add_parameters(kind_index, base, "lora_B", {width, options_.rank});
         kind.parameter_count += 2;
         const std::uint64_t backward = kind.tensors[x].needs_gradient ? 4 : 2;
 
         Operator frozen = base;
         frozen.outputs.front() = product;
         operators.push_back(std::move(frozen));
-        operators.push_back(
-            low_rank(base.name + ".lora_A", x, low, a, base.in_features, options_.rank, backward));
-        operators.push_back(
-            low_rank(base.name + ".lora_B", low, high, b, options_.rank, base.out_features, 4));
+        operators.push_back(low_rank(base.name + ".lora_A", x, low, a, base.in_features, rank, backward));
+        operators.push_back(low_rank(base.name + ".lora_B", low, high, b, options_.rank, width, 4));
         operators.push_back({.name = base.name + ".scale",
                              .kind = OperatorKind::elementwise,
                              .inputs = {high},

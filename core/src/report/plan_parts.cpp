@@ -155,6 +155,8 @@ void add_scenario(TextPage& page, const Plan& plan) {
     const TrainingConfig& t = plan.scenario.training;
     std::string about = fmt::format("{}, {} parameters", model.name, format_count(model.parameter_count()));
     if (!model.architecture.empty()) about += fmt::format(" ({})", model.architecture);
+    if (model.active_parameter_count() != model.parameter_count())
+        about += fmt::format(", {} active for a token", format_count(model.active_parameter_count()));
     if (model.trainable_parameter_count() != model.parameter_count())
         about += fmt::format(", {} trainable", format_count(model.trainable_parameter_count()));
     page.line("");

@@ -11,7 +11,7 @@ ReadConfig read_mamba(const ConfigObject& config, const std::string& name) {
     mamba.name = name;
     mamba.vocab_size = size_or(config, {"vocab_size"}, 50280);
     mamba.hidden_size = size_or(config, {"hidden_size", "d_model"}, 768);
-    mamba.num_hidden_layers = size_or(config, {"num_hidden_layers", "n_layer"}, 32);
+    mamba.num_hidden_layers = layers_or(config, {"num_hidden_layers", "n_layer"}, 32);
     mamba.intermediate_size = size_or(config, {"expand"}, 2) * mamba.hidden_size;
     mamba.state_size = size_or(config, {"state_size"}, 16);
     mamba.conv_kernel = size_or(config, {"conv_kernel"}, 4);

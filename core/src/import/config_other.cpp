@@ -10,7 +10,8 @@
 namespace zeroplan {
 namespace {
 
-constexpr std::uint64_t most_size = 1ULL << 30;
+// No model is near these; larger numbers are mistakes.
+constexpr std::uint64_t most_size = 1ULL << 24, most_layers = 10'000;
 
 constexpr std::string_view bert_classes[] = {"BertForSequenceClassification", "BertForMaskedLM",
                                              "BertForPreTraining", "BertForTokenClassification", "BertModel"};
@@ -73,10 +74,15 @@ std::uint64_t size_or(const ConfigObject& config, const KeyNames& names, std::ui
     return config.size(names, most_size).value_or(usual);
 }
 
+std::uint64_t layers_or(const ConfigObject& config, const KeyNames& names, std::uint64_t usual) {
+    return config.size(names, most_layers).value_or(usual);
+}
+
 DecoderConfig read_layers(const ConfigObject& config, const LayerDefaults& usual) {
     DecoderConfig layers;
     layers.hidden_size = size_or(config, {"hidden_size", "d_model", "n_embd"}, usual.hidden);
-    layers.num_hidden_layers = size_or(config, {"num_hidden_layers", "num_layers", "n_layer"}, usual.layers);
+    layers.num_hidden_layers =
+        layers_or(config, {"num_hidden_layers", "num_layers", "n_layer"}, usual.layers);
     layers.num_attention_heads = size_or(config, {"num_attention_heads", "num_heads", "n_head"}, usual.heads);
     layers.num_key_value_heads = layers.num_attention_heads;
     layers.intermediate_size = size_or(config, {"intermediate_size", "d_ff", "ffn_hidden_size"},

@@ -35,6 +35,7 @@ ReadConfig read_mamba(const ConfigObject& config, const std::string& name);
 
 /// Sizes with a default, bounded as those of decoders are.
 std::uint64_t size_or(const ConfigObject& config, const KeyNames& names, std::uint64_t usual);
+std::uint64_t layers_or(const ConfigObject& config, const KeyNames& names, std::uint64_t usual);
 /// Layer sizes that the families share: hidden, layers, heads, intermediate, with the defaults given.
 struct LayerDefaults {
     std::uint64_t vocabulary = 0, hidden = 0, intermediate = 0, layers = 0, heads = 0, positions = 0;

@@ -42,7 +42,7 @@ ReadConfig read_t5(const ConfigObject& config, const std::string& name) {
     layers.attention_bias = layers.attention_output_bias = layers.mlp_bias =
         config.boolean("linear_bias").value_or(false);
     layers.tie_word_embeddings = config.boolean("tie_word_embeddings").value_or(true);
-    t5.num_decoder_layers = size_or(config, {"num_decoder_layers"}, layers.num_hidden_layers);
+    t5.num_decoder_layers = layers_or(config, {"num_decoder_layers"}, layers.num_hidden_layers);
     t5.decoder_sequence_length = size_or(config, {"decoder_sequence_length"}, 0);
     if (layers.position_embedding == "relative")
         t5.relative_buckets = size_or(config, {"relative_attention_num_buckets"}, 32);

@@ -25,6 +25,12 @@ void read_image(const ConfigObject& config, VisionConfig& vision, std::uint64_t 
     vision.image_size = size_or(config, {"image_size"}, image);
     vision.patch_size = size_or(config, {"patch_size"}, patch);
     vision.channels = size_or(config, {"num_channels"}, 3);
+    constexpr std::uint64_t most_pixels = 1ULL << 16, most_channels = 1ULL << 10;
+    if (vision.image_size > most_pixels || vision.channels > most_channels)
+        config.fail({vision.image_size > most_pixels ? "image_size" : "num_channels"},
+                    fmt::format("images of {} × {} pixels with {} channels are beyond any model",
+                                vision.image_size, vision.image_size, vision.channels),
+                    fmt::format("at most {} pixels a side and {} channels", most_pixels, most_channels));
     if (vision.image_size < vision.patch_size)
         config.fail({"patch_size"},
                     fmt::format("patches of {} pixels don't fit into images of {}", vision.patch_size,

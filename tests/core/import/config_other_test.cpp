@@ -66,6 +66,14 @@ TEST(OtherFamilies, RefuseClassesThatAreNotBuilt) {
     }
 }
 
+TEST(OtherFamilies, RefuseSizesBeyondAnyModel) {
+    for (const char* config :
+         {R"({"model_type": "t5", "num_layers": 1000000000})", R"({"model_type": "mamba", "n_layer": 20000})",
+          R"({"model_type": "vit", "image_size": 1000000})", R"({"model_type": "vit", "patch_size": 1000})",
+          R"({"model_type": "bert", "hidden_size": 100})"})
+        EXPECT_THROW(read(config), Error) << config;
+}
+
 TEST(OtherFamilies, SizeADecoderByItsOwnLength) {
     const std::string t5 = R"({"model_type": "t5", "num_layers": 1)";
     const ModelSpec model = read(t5 + R"(, "decoder_sequence_length": 100})");

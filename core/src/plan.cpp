@@ -118,6 +118,15 @@ std::uint64_t group_size(const Plan& plan, GroupKind kind) {
             return training.data_parallel * training.context_parallel / plan.layout.shard_group;
         case GroupKind::world:
             return plan.scenario.world_size();
+        case GroupKind::tensor_group:
+            return training.tensor_parallel;
+        case GroupKind::context_group:
+            return training.context_parallel;
+        case GroupKind::expert_group:
+            return training.expert_parallel;
+        case GroupKind::expert_data_group:
+            return plan.scenario.world_size() / training.pipeline_parallel /
+                   (training.expert_parallel * training.expert_tensor_parallel);
     }
     return 1;
 }
@@ -140,10 +149,19 @@ bool runs_all_reduce(const std::vector<StepProgram>& programs) {
     return false;
 }
 
+void add_message(CommunicationVolume& volume, std::uint64_t repeat, const Transfer& transfer) {
+    const Bytes bytes = repeat * (transfer.elements * Bytes{bytes_per_element(transfer.dtype)});
+    volume.operations = checked_sum(volume.operations, repeat);
+    volume.buffer_bytes += bytes;
+    volume.bytes_per_rank += bytes;
+}
+
 std::map<std::string, CommunicationVolume> communication(const Plan& plan) {
     std::map<std::string, CommunicationVolume> volumes;
     for (const Section& section : plan.programs[plan.rank_groups[plan.memory.worst_group].program].step) {
         for (const Operation& operation : section.operations) {
+            if (const auto* transfer = std::get_if<Transfer>(&operation.body); transfer && transfer->send)
+                add_message(volumes["send"], section.repeat, *transfer);
             const auto* collective = std::get_if<Collective>(&operation.body);
             if (collective == nullptr) continue;
             const Bytes buffer = collective->elements * Bytes{bytes_per_element(collective->dtype)};

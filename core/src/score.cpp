@@ -55,8 +55,7 @@ double predicted_bytes(const Plan& plan, const MeasuredCase& measured, Counter c
 
 double predicted_step_s(const Plan& plan) {
     double slowest = 0;
-    for (std::uint32_t g = 0; g < plan.rank_groups.size(); ++g)
-        slowest = std::max(slowest, closed_form_step(plan, g).step_time_s);
+    for (const StepTimeline& step : closed_form_steps(plan)) slowest = std::max(slowest, step.step_time_s);
     return slowest;
 }
 
@@ -124,6 +123,15 @@ private:
     ScoreReport report_;
 };
 
+std::optional<CollectiveAlgorithm> forced_algorithm(const MeasuredCollective& point) {
+    if (point.algorithm.empty()) return std::nullopt;
+    for (const CollectiveAlgorithm a : {CollectiveAlgorithm::ring, CollectiveAlgorithm::tree,
+                                        CollectiveAlgorithm::nvls, CollectiveAlgorithm::nvls_tree})
+        if (point.algorithm == to_string(a)) return a;
+    throw Error(ErrorCode::not_supported,
+                "a forced algorithm ('" + point.algorithm + "') can't be asked for in this version");
+}
+
 GroupPlacement whole_cluster(const ClusterSpec& cluster) {
     return group_placement(GroupKind::world, 1, cluster);
 }
@@ -164,13 +172,10 @@ ScoreReport score(std::span<const MeasuredCollective> collectives) {
     ScoreReport report;
     for (const MeasuredCollective& c : collectives) {
         try {
-            if (c.all_to_all)
-                throw Error(ErrorCode::not_supported, "all_to_all has no cost law in this version");
-            if (!c.algorithm.empty())
-                throw Error(ErrorCode::not_supported,
-                            "a forced algorithm ('" + c.algorithm + "') can't be asked for in this version");
-            const double seconds =
-                collective_cost(c.kind, c.bytes, whole_cluster(c.cluster), c.cluster).seconds();
+            const CollectiveKind kind = c.all_to_all ? CollectiveKind::all_to_all : c.kind;
+            const double seconds = collective_cost(kind, c.bytes, whole_cluster(c.cluster), c.cluster,
+                                                   {forced_algorithm(c), std::nullopt})
+                                       .seconds();
             report.rows.push_back({c.id, c.source, c.tier, Counter::time, seconds, c.time_s, c.bytes});
         } catch (const Error& error) {
             report.refused.push_back({c.id, c.source, error.what()});

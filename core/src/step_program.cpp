@@ -22,7 +22,9 @@ struct Describe {
     std::string operator()(const Allocate& op) const { return "allocate " + buffer(op.buffer); }
     std::string operator()(const Free& op) const { return "free " + buffer(op.buffer); }
     std::string operator()(const Collective& op) const {
-        return fmt::format("{} {}", to_string(op.kind), unit(op.unit));
+        const bool inside_operator = op.send.buffer == no_buffer && op.receive.buffer == no_buffer;
+        return fmt::format("{} {}", to_string(op.kind),
+                           inside_operator ? to_string(op.group) : unit(op.unit));
     }
     std::string operator()(const Accumulate& op) const { return "accumulate gradients of " + unit(op.unit); }
     std::string operator()(const Compute& op) const {
@@ -33,6 +35,12 @@ struct Describe {
     std::string operator()(const OptimizerStep& op) const { return "optimizer step " + unit(op.unit); }
     std::string operator()(const LoadBatch&) const { return "load micro-batch"; }
     std::string operator()(const Wait&) const { return "wait"; }
+    std::string operator()(const Transfer& op) const {
+        const bool gradients = op.channel % 2 == 1;
+        return fmt::format("{} {} {} the {} stage", op.send ? "send" : "receive",
+                           gradients ? "gradients" : "activations", op.send ? "to" : "from",
+                           op.to_next == op.send ? "next" : "previous");
+    }
 };
 
 }  // namespace
@@ -45,6 +53,28 @@ std::string_view to_string(Stream stream) {
             return "gather";
         case Stream::reduce:
             return "reduce";
+        case Stream::exchange:
+            return "exchange";
+    }
+    return "?";
+}
+
+std::string_view to_string(GroupKind group) {
+    switch (group) {
+        case GroupKind::shard_group:
+            return "shard group";
+        case GroupKind::replica_group:
+            return "replica group";
+        case GroupKind::world:
+            return "world";
+        case GroupKind::tensor_group:
+            return "tensor-parallel group";
+        case GroupKind::context_group:
+            return "context-parallel group";
+        case GroupKind::expert_group:
+            return "expert-parallel group";
+        case GroupKind::expert_data_group:
+            return "expert data-parallel group";
     }
     return "?";
 }
@@ -59,6 +89,8 @@ std::string_view to_string(CollectiveKind kind) {
             return "all_reduce";
         case CollectiveKind::broadcast:
             return "broadcast";
+        case CollectiveKind::all_to_all:
+            return "all_to_all";
     }
     return "?";
 }

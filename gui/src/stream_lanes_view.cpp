@@ -12,7 +12,8 @@
 namespace zeroplan::gui {
 
 namespace {
-constexpr std::array<Stream, stream_count> streams{Stream::compute, Stream::gather, Stream::reduce};
+constexpr std::array<Stream, stream_count> streams{Stream::compute, Stream::gather, Stream::reduce,
+                                                   Stream::exchange};
 constexpr int swatch = 10;
 
 Operation example(OperationBody body) {

@@ -123,6 +123,10 @@ HostExecutor::Issued HostExecutor::issue(const Operation& operation) {
                 return dispatch(operation,
                                 [this, &body, stream = operation.stream] { communicate(body, stream); });
             },
+            [&](const Transfer&) -> Issued {
+                throw Error(ErrorCode::not_supported, "the host back end runs no pipeline stages",
+                            "set pipeline_parallel to 1", {"", "/training/pipeline_parallel"});
+            },
             [&](const Accumulate& body) {
                 return dispatch(operation, [this, &body, first] { accumulate(body, first); });
             },
@@ -275,6 +279,9 @@ void HostExecutor::communicate(const Collective& collective, Stream stream) {
             if (send != receive && communicator.rank() == 0)
                 std::memcpy(receive, send, collective.elements * bytes_per_element(collective.dtype));
             return communicator.broadcast(receive, collective.elements, collective.dtype, 0);
+        case CollectiveKind::all_to_all:
+            throw Error(ErrorCode::not_supported, "the host back end has no all-to-all",
+                        "set expert_parallel to 1", {"", "/training/expert_parallel"});
     }
 }
 

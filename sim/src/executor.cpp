@@ -14,10 +14,9 @@ namespace sg = compat::sg;
 /// completion. Plain durations are timers of the kernel, which cost least.
 class Executor {
 public:
-    Executor(const StepGraph& graph, const std::vector<TimedCollective>& collectives, const Fabric& fabric,
-             NodeTime* times, std::atomic<std::uint64_t>& finished)
+    Executor(const StepGraph& graph, const Fabric& fabric, NodeTime* times,
+             std::atomic<std::uint64_t>& finished)
         : graph_(graph),
-          collectives_(collectives),
           fabric_(fabric),
           times_(times),
           finished_(finished),
@@ -54,12 +53,12 @@ private:
             after(n.seconds, [this, node] { finish(node); });
             return;
         }
-        const CollectiveCost& cost = collectives_[n.collective].cost;
+        const CollectiveCost& cost = graph_.flows[n.collective].cost;
         if (!fabric_.has_flow(n.collective)) {
             after(cost.seconds(), [this, node] { finish(node); });
             return;
         }
-        after(cost.latency_s, [this, node] { start_flow(node); });
+        after(cost.start_s(), [this, node] { start_flow(node); });
     }
 
     template <typename Function>
@@ -98,7 +97,6 @@ private:
     }
 
     const StepGraph& graph_;
-    const std::vector<TimedCollective>& collectives_;
     const Fabric& fabric_;
     NodeTime* times_;
     std::atomic<std::uint64_t>& finished_;
@@ -111,15 +109,15 @@ private:
 
 }  // namespace
 
-void execute_on_simgrid(const StepGraph& graph, const std::vector<TimedCollective>& collectives,
-                        const LinkRates& rates, NodeTime* times, std::atomic<std::uint64_t>& finished) {
+void execute_on_simgrid(const StepGraph& graph, const LinkRates& rates, NodeTime* times,
+                        std::atomic<std::uint64_t>& finished) {
     std::string name = "zeroplan-sim";
     char* arguments[] = {name.data(), nullptr};
     int count = 1;
     sg::Engine engine(&count, arguments);
     compat::configure();
-    const Fabric fabric(engine, collectives, rates, graph.node_of_run.size());
-    Executor executor(graph, collectives, fabric, times, finished);
+    const Fabric fabric(engine, graph.flows, rates, graph.node_of_run.size());
+    Executor executor(graph, fabric, times, finished);
     executor.run(engine);
     if (finished != graph.nodes.size())
         throw Error(ErrorCode::run_failed, fmt::format("the simulation stopped after {} of {} operations",

@@ -12,9 +12,9 @@ namespace sg = compat::sg;
 
 /// Payloads are whole bytes in SimGrid: bytes and rates are scaled alike by a power of two, 2^20 if the
 /// largest payload allows, so that rounding vanishes.
-double payload_scale(const std::vector<TimedCollective>& collectives) {
+double payload_scale(const std::vector<GraphFlow>& flows) {
     double largest = 1;
-    for (const TimedCollective& c : collectives) largest = std::max(largest, c.cost.unit_bytes);
+    for (const GraphFlow& c : flows) largest = std::max(largest, c.cost.unit_bytes);
     return std::min(std::ldexp(1.0, 20), std::ldexp(1.0, 62 - std::ilogb(largest)));
 }
 
@@ -31,10 +31,10 @@ sg::Link* cap_link(sg::NetZone* zone, const std::string& name, double rate) {
 
 }  // namespace
 
-Fabric::Fabric(sg::Engine& engine, const std::vector<TimedCollective>& collectives, const LinkRates& rates,
+Fabric::Fabric(sg::Engine& engine, const std::vector<GraphFlow>& flows, const LinkRates& rates,
                std::size_t rank_classes) {
     sg::NetZone* zone = compat::root_zone(engine);
-    const double scale = payload_scale(collectives);
+    const double scale = payload_scale(flows);
     std::vector<sg::Link*> intra, nic;
     for (std::size_t c = 0; c < rank_classes; ++c) {
         if (rates.intra_node_bytes_per_s > 0)
@@ -43,8 +43,8 @@ Fabric::Fabric(sg::Engine& engine, const std::vector<TimedCollective>& collectiv
         if (rates.nic_bytes_per_s > 0)
             nic.push_back(shared_link(zone, fmt::format("nic {}", c), rates.nic_bytes_per_s * scale));
     }
-    for (std::size_t i = 0; i < collectives.size(); ++i) {
-        const CollectiveCost& cost = collectives[i].cost;
+    for (std::size_t i = 0; i < flows.size(); ++i) {
+        const CollectiveCost& cost = flows[i].cost;
         Flow& flow = flows_.emplace_back();
         if (!(cost.unit_bytes > 0)) continue;
         flow.payload = static_cast<std::uint64_t>(std::llround(cost.unit_bytes * scale));
@@ -54,8 +54,11 @@ Fabric::Fabric(sg::Engine& engine, const std::vector<TimedCollective>& collectiv
         const double cap = cost.cap_bytes_per_s * cost.unit_bytes / cost.bytes;
         std::vector<sg::LinkInRoute> route{
             sg::LinkInRoute(cap_link(zone, fmt::format("cap {}", i), cap * scale))};
-        for (sg::Link* link : intra) route.insert(route.end(), cost.intra_weight, sg::LinkInRoute(link));
-        for (sg::Link* link : nic) route.insert(route.end(), cost.nic_weight, sg::LinkInRoute(link));
+        for (std::size_t c = 0; c < rank_classes; ++c) {
+            if (flows[i].rank_class != all_classes && flows[i].rank_class != c) continue;
+            if (!intra.empty()) route.insert(route.end(), cost.intra_weight, sg::LinkInRoute(intra[c]));
+            if (!nic.empty()) route.insert(route.end(), cost.nic_weight, sg::LinkInRoute(nic[c]));
+        }
         compat::add_route(zone, flow.from, flow.to, route);
     }
     zone->seal();

@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "compat.hpp"
+#include "step_graph.hpp"
 #include "zeroplan/collective_cost.hpp"
 #include "zeroplan/timed_program.hpp"
 
@@ -15,9 +16,9 @@ namespace zeroplan::sim {
 /// Latencies are paid outside: in SimGrid they would also be weights of sharing.
 class Fabric {
 public:
-    /// `rank_classes` groups of ranks take part in every collective.
-    Fabric(compat::sg::Engine& engine, const std::vector<TimedCollective>& collectives,
-           const LinkRates& rates, std::size_t rank_classes);
+    /// A flow crosses the links of its rank class, or of all `rank_classes` of them.
+    Fabric(compat::sg::Engine& engine, const std::vector<GraphFlow>& flows, const LinkRates& rates,
+           std::size_t rank_classes);
 
     bool has_flow(std::uint32_t index) const { return flows_[index].payload > 0; }
     /// The flow of collective `index`; it runs once it has been launched.

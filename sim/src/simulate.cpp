@@ -37,9 +37,7 @@ std::vector<NodeTimes> execute(const std::vector<TimedProgram>& programs, const 
         if (options.progress)
             options.progress(static_cast<double>(finished->load()) / static_cast<double>(graph.nodes.size()));
     };
-    sim::run_in_child(
-        [&] { sim::execute_on_simgrid(graph, programs.front().collectives, rates, times, *finished); },
-        report_progress);
+    sim::run_in_child([&] { sim::execute_on_simgrid(graph, rates, times, *finished); }, report_progress);
     std::vector<NodeTimes> result;
     for (const auto& runs : graph.node_of_run) result.push_back(times_of_runs(runs, times));
     return result;

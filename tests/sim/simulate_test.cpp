@@ -5,6 +5,7 @@
 #include <cmath>
 #include <random>
 
+#include "core/cost/pipeline_plan.hpp"
 #include "core/cost/random_program.hpp"
 #include "core/cost/tiny_plan.hpp"
 #include "zeroplan/collective_cost.hpp"
@@ -101,6 +102,16 @@ TEST(Simulate, EqualsTheClosedFormOnRandomPrograms) {
         SCOPED_TRACE(seed);
         const SimReport report = simulate(plan);
         expect_equal_times(report.rank_groups[0], report.closed_form, 1e-9);
+    }
+}
+
+TEST(Simulate, EqualsTheClosedFormOnAPipeline) {
+    for (const std::uint64_t message : {0U, 1'000'000U, 100'000'000U}) {
+        const Plan plan = test::pipeline_plan({1, 3, 2, 1}, 12, 10'000'000, message);
+        const SimReport report = simulate(plan);
+        const std::vector<StepTimeline> closed = closed_form_steps(plan);
+        for (std::size_t stage = 0; stage < 4; ++stage)
+            expect_equal_times(report.rank_groups[stage], closed[stage], 1e-9);
     }
 }
 

@@ -1,9 +1,11 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "zeroplan/cluster_spec.hpp"
 #include "zeroplan/step_program.hpp"
+#include "zeroplan/training_config.hpp"
 #include "zeroplan/units.hpp"
 
 namespace zeroplan {
@@ -16,7 +18,17 @@ struct GroupPlacement {
     friend bool operator==(const GroupPlacement&, const GroupPlacement&) = default;
 };
 
-/// Shard groups are consecutive ranks, replica groups every shard_group-th rank; ranks fill nodes in order.
+/// How many ranks the groups have.
+struct GroupSizes {
+    std::uint64_t shard = 1, tensor = 1, context = 1, pipeline = 1, expert = 1, expert_tensor = 1;
+    friend bool operator==(const GroupSizes&, const GroupSizes&) = default;
+};
+GroupSizes group_sizes(const TrainingConfig& training, std::uint64_t shard_group);
+
+/// Ranks fill nodes in order, numbered tensor, context, data, pipeline: tensor groups are consecutive ranks,
+/// shard groups every tensor-th, replica groups every (tensor · shard)-th rank of one pipeline stage.
+GroupPlacement group_placement(GroupKind group, const GroupSizes& sizes, const ClusterSpec& cluster);
+/// The same with data parallelism alone.
 GroupPlacement group_placement(GroupKind group, std::uint64_t shard_group, const ClusterSpec& cluster);
 
 /// Payload rates of one GPU's links, per direction.
@@ -27,32 +39,51 @@ struct LinkRates {
 };
 LinkRates link_rates(const ClusterSpec& cluster);
 
-enum class CollectiveAlgorithm : std::uint8_t { copy, ring, tree, nvls, nvls_tree, shared_memory };
+enum class CollectiveAlgorithm : std::uint8_t {
+    copy,
+    ring,
+    tree,
+    nvls,
+    nvls_tree,
+    shared_memory,
+    pairwise  ///< messages from each rank to each: all-to-all, send and receive
+};
 enum class CollectiveProtocol : std::uint8_t { ll, ll128, simple };
 std::string_view to_string(CollectiveAlgorithm algorithm);
 std::string_view to_string(CollectiveProtocol protocol);
 
-/// One collective: a start-up latency, then a flow that is coupled over all links it crosses. An
+/// One collective: a start-up, then a flow that is coupled over all links it crosses. An
 /// intra-node link carries intra_weight · unit_bytes, a NIC nic_weight · unit_bytes, and the flow is never
 /// faster than cap_bytes_per_s.
 struct CollectiveCost {
     CollectiveAlgorithm algorithm = CollectiveAlgorithm::copy;
     CollectiveProtocol protocol = CollectiveProtocol::simple;
-    double latency_s = 0;
-    double bytes = 0;            ///< of the whole buffer: nccl-tests' size
+    double latency_s = 0;   ///< as NCCL's tuning model has it
+    double overhead_s = 0;  ///< measured beyond that: start of the kernel, ramp to full bandwidth, slow NICs
+    double bytes = 0;       ///< of the whole buffer: nccl-tests' size
     double cap_bytes_per_s = 0;  ///< of the buffer's bytes: the algorithm's bandwidth; 0: nothing flows
     double unit_bytes = 0;
     std::uint32_t intra_weight = 0, nic_weight = 0;
     double transfer_s = 0;  ///< the flow alone on its links
 
-    double seconds() const { return latency_s + transfer_s; }
+    double start_s() const { return latency_s + overhead_s; }
+    double seconds() const { return start_s() + transfer_s; }
     friend bool operator==(const CollectiveCost&, const CollectiveCost&) = default;
+};
+
+/// What the user forces (NCCL_ALGO, NCCL_PROTO); empty: NCCL's choice.
+struct CollectiveChoice {
+    std::optional<CollectiveAlgorithm> algorithm;
+    std::optional<CollectiveProtocol> protocol;
+    friend bool operator==(const CollectiveChoice&, const CollectiveChoice&) = default;
 };
 
 /// NCCL 2.30's latency and bandwidth law: the cheapest of Ring, Tree, NVLS and NVLSTree with LL, LL128 and
 /// Simple, as NCCL chooses; on the host back end, copies through shared memory. `bytes` is the whole buffer.
 /// Throws Error{invalid_input} if the group needs a link that the cluster has not got.
 CollectiveCost collective_cost(CollectiveKind kind, Bytes bytes, const GroupPlacement& placement,
-                               const ClusterSpec& cluster);
+                               const ClusterSpec& cluster, const CollectiveChoice& choice = {});
+/// One message of `bytes` from a rank to one `across_nodes`, or on its own node.
+CollectiveCost message_cost(Bytes bytes, bool across_nodes, const ClusterSpec& cluster);
 
 }  // namespace zeroplan

@@ -45,7 +45,6 @@ private:
     };
     double buffer_bytes(BufferId buffer) const;
     double operand_elements(const Operand& operand) const;
-    double operand_bytes(const Operand& operand) const;
     double parameter_elements(const Compute& compute, const Operator& op) const;
     double argument_bytes(const Compute& compute, const Operator& op, const Argument& argument) const;
     double flop_rate(const Operator& op, ComputePhase phase) const;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "zeroplan/category.hpp"
+#include "zeroplan/collective_kind.hpp"
 #include "zeroplan/dtype.hpp"
 
 namespace zeroplan {
@@ -79,6 +80,20 @@ struct Flops {
     friend bool operator==(const Flops&, const Flops&) = default;
 };
 
+/// When an operator's collective runs. What forward does, recompute does too.
+enum class CollectiveMoment : std::uint8_t { before_forward, after_forward, before_backward, after_backward };
+
+/// A collective that an operator's module calls: what tensor, context and expert parallelism cost in time.
+struct OperatorCollective {
+    CollectiveKind kind = CollectiveKind::all_reduce;
+    GroupKind group = GroupKind::tensor_group;
+    CollectiveMoment moment = CollectiveMoment::after_forward;
+    Extent extent;  ///< the whole buffer, over all ranks of the group (all_to_all: one rank's)
+    TensorDType dtype = TensorDType::compute;
+    bool overlapped = false;  ///< runs beside the operator; what follows waits for both
+    friend bool operator==(const OperatorCollective&, const OperatorCollective&) = default;
+};
+
 /// One operator of a block; tensor and parameter numbers index the block kind's tables.
 struct Operator {
     std::string name;  ///< e.g. "self_attn.q_proj"
@@ -93,6 +108,7 @@ struct Operator {
     bool saves_parameters = true;  ///< backward reads its parameters (true for linear and norm)
     std::uint64_t in_features = 0, out_features = 0;  ///< of a linear
     ActivationFunction function = ActivationFunction::none;
+    std::vector<OperatorCollective> collectives{};
     friend bool operator==(const Operator&, const Operator&) = default;
 };
 

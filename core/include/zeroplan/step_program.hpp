@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "zeroplan/category.hpp"
+#include "zeroplan/collective_kind.hpp"
 #include "zeroplan/dtype.hpp"
 #include "zeroplan/model_spec.hpp"
 #include "zeroplan/shard_layout.hpp"
@@ -13,8 +14,9 @@
 namespace zeroplan {
 
 /// FIFO queues of one rank. The host issues operations in program order; streams run them in issue order.
-enum class Stream : std::uint8_t { compute, gather, reduce };
-inline constexpr std::size_t stream_count = 3;
+/// `exchange` carries what overlaps with compute inside a layer and between pipeline stages.
+enum class Stream : std::uint8_t { compute, gather, reduce, exchange };
+inline constexpr std::size_t stream_count = 4;
 std::string_view to_string(Stream stream);
 
 using BufferId = std::uint32_t;
@@ -71,23 +73,29 @@ struct Free {
     friend bool operator==(const Free&, const Free&) = default;
 };
 
-/// Which ranks take part: all that share one copy, or the same slice over the replicas, or everybody.
-enum class GroupKind : std::uint8_t { shard_group, replica_group, world };
-enum class CollectiveKind : std::uint8_t { all_gather, reduce_scatter, all_reduce, broadcast };
-std::string_view to_string(CollectiveKind kind);
-
 /// all_gather: send = own part, receive = whole; reduce_scatter: send = whole, receive = own part (sum in
 /// fp32, rank order, rounded once); all_reduce: send = receive. In place where send and receive are one
-/// buffer.
+/// buffer. A collective inside an operator has no buffers of its own: the operator's tensors are its.
 struct Collective {
     CollectiveKind kind = CollectiveKind::all_gather;
     GroupKind group = GroupKind::shard_group;
     Operand send, receive;
     DType dtype = DType::fp32;
-    std::uint64_t elements =
-        0;  ///< of the whole buffer, over all ranks of the group (nccl-tests' size / dtype)
+    std::uint64_t elements = 0;  ///< of the whole buffer, over all ranks of the group (nccl-tests' size /
+                                 ///< dtype); all_to_all: a rank's
     std::uint32_t unit = 0;
     friend bool operator==(const Collective&, const Collective&) = default;
+};
+
+/// One side of a message between neighbouring pipeline stages. A receive ends when the send that was issued
+/// as the same number on its channel has ended.
+struct Transfer {
+    bool send = true;
+    std::uint32_t channel = 0;  ///< 2 · virtual stage that is left by activations, + 1 for gradients
+    DType dtype = DType::bf16;
+    std::uint64_t elements = 0;  ///< of one rank's message
+    bool to_next = true;         ///< towards the higher stage (the last one's next is the first)
+    friend bool operator==(const Transfer&, const Transfer&) = default;
 };
 
 /// to += from (sum in fp32, rounded to to's dtype); to = from in the first micro-batch of a step unless
@@ -151,7 +159,7 @@ struct Wait {
 };
 
 using OperationBody =
-    std::variant<Allocate, Free, Collective, Accumulate, Compute, OptimizerStep, LoadBatch, Wait>;
+    std::variant<Allocate, Free, Collective, Accumulate, Compute, OptimizerStep, LoadBatch, Wait, Transfer>;
 
 /// Starts when the host has issued it, its stream is free and every operation in `waits` has ended.
 /// Allocate, Free, LoadBatch and Wait take no stream.

@@ -43,7 +43,10 @@ struct Throughput {
 /// Critical path of a rank group's step over its streams: every operation starts when it has been issued, its
 /// stream is free and what it waits for has ended. No sharing of links between streams; microseconds to
 /// compute.
+/// Pipeline stages run side by side: each waits for what the others send.
 StepTimeline closed_form_step(const Plan& plan, std::uint32_t rank_group = 0);
+/// The same for every program of the plan.
+std::vector<StepTimeline> closed_form_steps(const Plan& plan);
 
 Throughput throughput(const Plan& plan, double step_time_s);
 

@@ -23,6 +23,9 @@ inline constexpr std::uint32_t no_node = 0xffffffffU;
 /// In TimedNode::after[host_lane]: the host as it was when the section began.
 inline constexpr std::uint32_t host_at_start = 0xfffffffeU;
 inline constexpr std::uint32_t no_collective = 0xffffffffU;
+inline constexpr std::uint32_t no_channel = 0xffffffffU;
+
+enum class TransferSide : std::uint8_t { none, send, receive };
 
 /// Starts when the lane's previous node and the nodes in `after` have ended.
 struct TimedNode {
@@ -30,7 +33,11 @@ struct TimedNode {
     std::uint32_t collective = no_collective;  ///< index into TimedProgram::collectives
     double seconds = 0;                        ///< of a collective: alone on its links
     /// By lane, nodes of the same section; no_node where there is nothing to wait for.
-    std::array<std::uint32_t, lane_count> after{no_node, no_node, no_node, no_node};
+    std::array<std::uint32_t, lane_count> after{no_node, no_node, no_node, no_node, no_node};
+    /// A receive lasts no time of its own: it also waits for the send of its number on the channel, which is
+    /// another program's node.
+    TransferSide transfer = TransferSide::none;
+    std::uint32_t channel = no_channel;
     friend bool operator==(const TimedNode&, const TimedNode&) = default;
 };
 
@@ -78,15 +85,23 @@ using NodeTimes = std::vector<NodeTime>;
 struct DurationScale {
     double compute = 1, communication = 1;
 };
-/// When every node starts and ends if no two collectives share a link.
+/// When every node starts and ends if no two collectives share a link; programs meet in their transfers
+/// alone. Throws Error{run_failed} if they wait for each other for ever.
+std::vector<NodeTimes> closed_form_times(const std::vector<TimedProgram>& programs,
+                                         const DurationScale& scale = {});
 NodeTimes closed_form_times(const TimedProgram& program, const DurationScale& scale = {});
+
+/// True if the programs are stages of a pipeline: their collectives stay inside a stage, and only transfers
+/// join them.
+bool is_pipeline(const std::vector<TimedProgram>& programs);
 
 /// Whatever can execute programs that run side by side on the ranks of several rank groups.
 using StepExecutor = std::function<std::vector<NodeTimes>(const std::vector<TimedProgram>&)>;
 
 /// The step of each program as `execute` sees it. A section that repeats more often than `repeat_limit` is
 /// executed that often and one time less, and continued in a straight line: its repetitions are alike once
-/// the streams have filled. The time line then lists its first repeat_limit − 1 iterations and the last.
+/// the streams have filled. In a pipeline the stages are shortened by the same number, so that their
+/// transfers still pair. The time line then lists its first repeat_limit − 1 iterations and the last.
 /// Leaves fidelity and the interval to the caller.
 std::vector<StepTimeline> time_steps(const std::vector<TimedProgram>& programs, const StepExecutor& execute);
 inline constexpr std::uint64_t repeat_limit = 16;

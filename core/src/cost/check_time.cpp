@@ -11,7 +11,14 @@ namespace zeroplan {
 
 namespace {
 
+/// The programs of these engines carry what tensor, pipeline, context and expert parallelism say to each
+/// other.
+bool programs_communicate(EngineKind engine) {
+    return engine == EngineKind::megatron || engine == EngineKind::fsdp2;
+}
+
 void check_degrees(const TrainingConfig& training) {
+    if (programs_communicate(training.engine)) return;
     const std::array<std::pair<const char*, std::uint64_t>, 4> degrees{
         {{"tensor_parallel", training.tensor_parallel},
          {"pipeline_parallel", training.pipeline_parallel},
@@ -19,11 +26,12 @@ void check_degrees(const TrainingConfig& training) {
          {"expert_parallel", training.expert_parallel}}};
     for (const auto& [key, degree] : degrees)
         if (degree != 1)
-            throw Error(
-                ErrorCode::not_supported,
-                fmt::format("the time of a step with {} = {} is not modelled by this version", key, degree),
-                "zeroplan plan tells its memory; for a time, use data parallelism alone",
-                {"", fmt::format("/training/{}", key)});
+            throw Error(ErrorCode::not_supported,
+                        fmt::format("the time of a step with {} = {} is not modelled for engine {}", key,
+                                    degree, to_string(training.engine)),
+                        "zeroplan plan tells its memory; for a time, use data parallelism alone, or engine "
+                        "megatron or fsdp2",
+                        {"", fmt::format("/training/{}", key)});
 }
 
 /// Copies between host and device and the optimizer's step on the host take time that no operation of the

@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <map>
 
 #include "cost/constants.hpp"
+#include "zeroplan/error.hpp"
 #include "zeroplan/step_timeline.hpp"
 #include "zeroplan/timed_program.hpp"
 
@@ -13,51 +15,143 @@ std::size_t node_runs(const TimedProgram& program) {
     return runs;
 }
 
-std::vector<NodeTimes> execute(const std::vector<TimedProgram>& programs, const DurationScale& scale) {
-    std::vector<NodeTimes> times;
-    for (const TimedProgram& program : programs) times.push_back(closed_form_times(program, scale));
-    return times;
+/// Ends of the sends on a channel, in order, and how many of them have been received.
+struct Channel {
+    std::vector<double> sent;
+    std::size_t received = 0;
+};
+using Channels = std::map<std::uint32_t, Channel>;
+
+/// Runs one program node by node, as far as what it has to receive has been sent.
+class ProgramRun {
+public:
+    ProgramRun(const TimedProgram& program, const DurationScale& scale) : program_(program), scale_(scale) {
+        times_.reserve(node_runs(program));
+    }
+
+    bool done() const { return section_ == program_.sections.size(); }
+    /// Returns whether it came any further.
+    bool advance(Channels& channels) {
+        const std::size_t before = times_.size();
+        while (!done() && run_section(channels)) {
+        }
+        return times_.size() > before || done();
+    }
+    NodeTimes take() { return std::move(times_); }
+
+private:
+    /// False if the section stopped at a receive.
+    bool run_section(Channels& channels) {
+        const TimedSection& section = program_.sections[section_];
+        for (; iteration_ < section.repeat; ++iteration_) {
+            if (node_ == 0) {
+                first_ = times_.size();
+                host_start_ = lane_end_[host_lane];
+            }
+            for (; node_ < section.nodes.size(); ++node_)
+                if (!run(section.nodes[node_], channels)) return false;
+            node_ = 0;
+        }
+        iteration_ = 0;
+        ++section_;
+        return true;
+    }
+
+    bool run(const TimedNode& node, Channels& channels) {
+        double start = lane_end_[node.lane];
+        if (node.transfer == TransferSide::receive && !receive(channels[node.channel], start)) return false;
+        for (const std::uint32_t wait : node.after) {
+            if (wait == no_node) continue;
+            start = std::max(start, wait == host_at_start ? host_start_ : times_[first_ + wait].end_s);
+        }
+        const bool communicates = node.collective != no_collective;
+        lane_end_[node.lane] = start + node.seconds * (communicates ? scale_.communication : scale_.compute);
+        if (node.transfer == TransferSide::send) channels[node.channel].sent.push_back(lane_end_[node.lane]);
+        times_.push_back({start, lane_end_[node.lane]});
+        return true;
+    }
+
+    static bool receive(Channel& channel, double& start) {
+        if (channel.received == channel.sent.size()) return false;
+        start = std::max(start, channel.sent[channel.received++]);
+        return true;
+    }
+
+    const TimedProgram& program_;
+    const DurationScale& scale_;
+    std::array<double, lane_count> lane_end_{};
+    double host_start_ = 0;
+    std::size_t section_ = 0, node_ = 0, first_ = 0;
+    std::uint64_t iteration_ = 0;
+    NodeTimes times_;
+};
+
+double slowest_step(const std::vector<TimedProgram>& programs, const DurationScale& scale) {
+    const auto scaled = [&scale](const std::vector<TimedProgram>& p) { return closed_form_times(p, scale); };
+    double slowest = 0;
+    for (const StepTimeline& step : time_steps(programs, scaled))
+        slowest = std::max(slowest, step.step_time_s);
+    return slowest;
 }
 
-double step_time(const std::vector<TimedProgram>& programs, const DurationScale& scale) {
-    const auto scaled = [&scale](const std::vector<TimedProgram>& p) { return execute(p, scale); };
-    return time_steps(programs, scaled).front().step_time_s;
+/// Steps of programs that run side by side; the interval is that of the slowest, in proportion.
+std::vector<StepTimeline> step_timelines(const std::vector<TimedProgram>& programs) {
+    const cost::Constants& c = cost::constants();
+    const auto exact = [](const std::vector<TimedProgram>& p) { return closed_form_times(p); };
+    std::vector<StepTimeline> timelines = time_steps(programs, exact);
+    const double low = slowest_step(programs, {c.low_compute.value, c.low_communication.value});
+    const double high = slowest_step(programs, {c.high_compute.value, c.high_communication.value});
+    double slowest = 0;
+    for (const StepTimeline& step : timelines) slowest = std::max(slowest, step.step_time_s);
+    for (StepTimeline& step : timelines) {
+        const double share = slowest > 0 ? step.step_time_s / slowest : 0;
+        step.low_s = low * share;
+        step.high_s = high * share;
+        step.fidelity = "closed form";
+    }
+    return timelines;
 }
 
 }  // namespace
 
-NodeTimes closed_form_times(const TimedProgram& program, const DurationScale& scale) {
-    NodeTimes times;
-    times.reserve(node_runs(program));
-    std::array<double, lane_count> lane_end{};
-    for (const TimedSection& section : program.sections) {
-        for (std::uint64_t iteration = 0; iteration < section.repeat; ++iteration) {
-            const std::size_t first = times.size();
-            const double host_start = lane_end[host_lane];
-            for (const TimedNode& node : section.nodes) {
-                double start = lane_end[node.lane];
-                for (const std::uint32_t wait : node.after) {
-                    if (wait == no_node) continue;
-                    start = std::max(start, wait == host_at_start ? host_start : times[first + wait].end_s);
-                }
-                const double factor = node.collective == no_collective ? scale.compute : scale.communication;
-                lane_end[node.lane] = start + node.seconds * factor;
-                times.push_back({start, lane_end[node.lane]});
-            }
-        }
+std::vector<NodeTimes> closed_form_times(const std::vector<TimedProgram>& programs,
+                                         const DurationScale& scale) {
+    std::vector<ProgramRun> runs;
+    runs.reserve(programs.size());
+    for (const TimedProgram& program : programs) runs.emplace_back(program, scale);
+    Channels channels;
+    for (bool further = true; further;) {
+        further = false;
+        for (ProgramRun& run : runs)
+            if (!run.done()) further = run.advance(channels) || further;
+    }
+    std::vector<NodeTimes> times;
+    for (ProgramRun& run : runs) {
+        if (!run.done())
+            throw Error(ErrorCode::run_failed, "the pipeline stages' programs wait for each other",
+                        "this is a mistake of the program, not of the scenario");
+        times.push_back(run.take());
     }
     return times;
 }
 
+NodeTimes closed_form_times(const TimedProgram& program, const DurationScale& scale) {
+    ProgramRun run(program, scale);
+    Channels channels;
+    run.advance(channels);
+    return run.take();
+}
+
 StepTimeline closed_form_step(const Plan& plan, std::uint32_t rank_group) {
-    const cost::Constants& c = cost::constants();
-    const std::vector<TimedProgram> programs{time_program(plan, plan.rank_groups[rank_group].program)};
-    const auto exact = [](const std::vector<TimedProgram>& p) { return execute(p, {}); };
-    StepTimeline timeline = std::move(time_steps(programs, exact).front());
-    timeline.low_s = step_time(programs, {c.low_compute.value, c.low_communication.value});
-    timeline.high_s = step_time(programs, {c.high_compute.value, c.high_communication.value});
-    timeline.fidelity = "closed form";
-    return timeline;
+    const std::uint32_t program = plan.rank_groups[rank_group].program;
+    if (plan.scenario.training.pipeline_parallel > 1) return std::move(closed_form_steps(plan)[program]);
+    return std::move(step_timelines({time_program(plan, program)}).front());
+}
+
+std::vector<StepTimeline> closed_form_steps(const Plan& plan) {
+    std::vector<TimedProgram> programs;
+    for (std::uint32_t p = 0; p < plan.programs.size(); ++p) programs.push_back(time_program(plan, p));
+    return step_timelines(programs);
 }
 
 }  // namespace zeroplan

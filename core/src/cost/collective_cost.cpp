@@ -19,10 +19,28 @@ using Algorithm = CollectiveAlgorithm;
 using Protocol = CollectiveProtocol;
 constexpr double giga = 1e9;
 
+/// A PCIe card whose catalogue link is PCIe, joined to one other by NVLink bridges.
+bool is_bridged_pair(const ClusterSpec& cluster) {
+    return cluster.intra_node == IntraNode::nvlink_pairs && cluster.gpu.link.starts_with("pcie") &&
+           cluster.gpus_used <= 2;
+}
+
+double link_bytes_per_s(const ClusterSpec& cluster) {
+    if (!is_bridged_pair(cluster)) return cluster.gpu.link_bytes_per_s;
+    const cost::Constants& c = cost::constants();
+    return (cluster.gpu.compute_capability == 86 ? c.small_bridge_bytes_per_s : c.bridge_bytes_per_s).value;
+}
+
+double network_efficiency(const ClusterSpec& cluster) {
+    return cluster.inter_node.kind == InterNodeKind::omni_path ? cost::constants().omni_path_efficiency.value
+                                                               : 1;
+}
+
 double link_efficiency(const ClusterSpec& cluster) {
     const cost::Constants& c = cost::constants();
     const std::string& link = cluster.gpu.link;
     if (cluster.gpu.is_host) return 1;
+    if (is_bridged_pair(cluster)) return c.nvlink4_efficiency.value;
     if (link == "nvlink5") return c.nvlink5_efficiency.value;
     if (link == "nvlink4") return c.nvlink4_efficiency.value;
     if (link == "nvlink3") return c.nvlink3_efficiency.value;
@@ -67,6 +85,7 @@ public:
           intra_(has_nvlink(cluster) || cluster.intra_node == IntraNode::xgmi ? nccl::Hardware::nvlink
                                                                               : nccl::Hardware::pci),
           rates_(link_rates(cluster)),
+          slow_hop_s_(cluster.inter_node.kind == InterNodeKind::efa ? cost::constants().efa_hop_s.value : 0),
           ll128_(cluster.gpu.compute_capability >= 70 &&
                  (has_nvlink(cluster) || placement.ranks_per_node == 1)),
           nvls_(cluster.gpu.compute_capability >= 90 && cluster.intra_node == IntraNode::nvswitch &&
@@ -74,7 +93,9 @@ public:
         channels_ = search();
     }
 
-    CollectiveCost cheapest(CollectiveKind kind, double bytes) const;
+    CollectiveCost cheapest(CollectiveKind kind, double bytes, const CollectiveChoice& choice) const;
+    CollectiveCost all_to_all(double bytes) const;
+    CollectiveCost message(double bytes) const;
 
 private:
     double ranks() const { return static_cast<double>(placement_.ranks); }
@@ -90,6 +111,9 @@ private:
         return nccl::hop_latency_us(nccl::Hardware::net, exposed ? Algorithm::tree : algorithm, protocol);
     }
     Channels search() const;
+    Channels tree_channels() const;
+    double network_hops(CollectiveKind kind, Algorithm algorithm) const;
+    double overhead_s(CollectiveKind kind, const CollectiveCost& cost) const;
     double ring_latency_us(CollectiveKind kind, Protocol protocol, double bytes) const;
     double ring_bus_gb(Protocol protocol) const;
     double tree_latency_us(Protocol protocol) const;
@@ -108,6 +132,7 @@ private:
     nccl::Generation gpu_;
     nccl::Hardware intra_;
     LinkRates rates_;
+    double slow_hop_s_;
     bool ll128_, nvls_;
     Channels channels_;
 };
@@ -128,6 +153,40 @@ Channels Communicator::search() const {
     const bool newer = gpu_ == nccl::Generation::hopper || gpu_ == nccl::Generation::blackwell;
     const bool doubled = found.gb_per_s >= 25 && !(newer && found.gb_per_s < 50 && found.count > 4);
     return doubled ? Channels{2 * found.count, found.gb_per_s / 2} : found;
+}
+
+/// On two nodes NCCL rates a tree by its speed inside the node (tuning.cc: bwIntra up to two nodes), which
+/// the search raises on its own for other patterns than the ring.
+Channels Communicator::tree_channels() const {
+    const std::uint64_t local = placement_.ranks_per_node;
+    if (placement_.nodes != 2 || local == 1) return channels_;
+    const double link_gb = rates_.intra_node_bytes_per_s / giga;
+    const double share =
+        link_gb * static_cast<double>(local) / static_cast<double>(local - 1) / channels_.count;
+    const auto speeds = nccl::channel_speeds_gb(gpu_, false);
+    const auto step = std::find_if(speeds.begin(), speeds.end(), [share](double s) { return s <= share; });
+    return {channels_.count, std::max(channels_.gb_per_s, step == speeds.end() ? share : *step)};
+}
+
+/// Times that the buffer's first byte crosses the network, one after the other.
+double Communicator::network_hops(CollectiveKind kind, Algorithm algorithm) const {
+    if (placement_.nodes == 1) return 0;
+    if (algorithm == Algorithm::pairwise) return 1;
+    if (algorithm != Algorithm::ring) return 2 * log2_floor(placement_.nodes);
+    return (kind == CollectiveKind::all_reduce ? 2 : 1) * (nodes() - 1);
+}
+
+/// What measurements show beyond NCCL's law: its figures choose an algorithm, they don't tell the time of
+/// small and middle sizes.
+double Communicator::overhead_s(CollectiveKind kind, const CollectiveCost& cost) const {
+    const cost::Constants& c = cost::constants();
+    const auto ramp = [&](const Constant& seconds, const Constant& half) {
+        return seconds.value * cost.bytes / (cost.bytes + half.value);
+    };
+    double overhead = c.collective_start_s.value + ramp(c.collective_ramp_s, c.collective_ramp_bytes) +
+                      slow_hop_s_ * network_hops(kind, cost.algorithm);
+    if (placement_.nodes > 1) overhead += ramp(c.network_ramp_s, c.network_ramp_bytes);
+    return overhead;
 }
 
 double Communicator::ring_latency_us(CollectiveKind kind, Protocol protocol, double bytes) const {
@@ -168,7 +227,8 @@ double Communicator::tree_latency_us(Protocol protocol) const {
 
 double Communicator::tree_bus_gb(Protocol protocol, double bytes) const {
     const std::uint64_t n = placement_.nodes;
-    double bus = std::min(0.92 * channels_.bus_gb_per_s(), channels_.count * nccl::tree_channel_gb(gpu_, n));
+    double bus =
+        std::min(0.92 * tree_channels().bus_gb_per_s(), channels_.count * nccl::tree_channel_gb(gpu_, n));
     if (protocol == Protocol::ll) bus = std::min(bus / 3.8, nccl::ll_max_gb(gpu_, n));
     if (protocol == Protocol::ll128)
         bus = std::min(bus * (n == 1 ? 7.0 / 9.0 : 120.0 / 128.0),
@@ -249,7 +309,49 @@ CollectiveCost Communicator::nvls(double bytes) const {
     return cost;
 }
 
-CollectiveCost Communicator::cheapest(CollectiveKind kind, double bytes) const {
+/// Messages from each rank to each (ncclSend and ncclRecv in one group): of a rank's buffer the share of the
+/// other ranks of the node crosses its GPU's link, that of other nodes its NIC.
+CollectiveCost Communicator::all_to_all(double bytes) const {
+    const std::uint64_t local = placement_.ranks_per_node;
+    const nccl::Hardware hardware = placement_.nodes > 1 ? nccl::Hardware::net : intra_;
+    CollectiveCost cost = entry(Algorithm::pairwise, Protocol::simple,
+                                nccl::base_latency_us(Algorithm::ring, Protocol::simple) +
+                                    nccl::hop_latency_us(hardware, Algorithm::ring, Protocol::simple),
+                                bytes, 0);
+    cost.cap_bytes_per_s = std::max(rates_.intra_node_bytes_per_s, rates_.nic_bytes_per_s) * ranks() /
+                           std::max(1.0, ranks() - 1);
+    // set_load counts in units of bytes / (rails · local): scaled so that a unit is what one peer gets.
+    const auto units = static_cast<double>(placement_.rails * local);
+    set_load(cost, bytes * units / ranks(), placement_.ranks - local, local - 1);
+    return cost;
+}
+
+CollectiveCost Communicator::message(double bytes) const {
+    const bool across = placement_.nodes > 1;
+    const nccl::Hardware hardware = across ? nccl::Hardware::net : intra_;
+    CollectiveCost cost =
+        entry(Algorithm::pairwise, Protocol::simple,
+              nccl::base_latency_us(Algorithm::ring, Protocol::simple) +
+                  nccl::hop_latency_us(hardware, Algorithm::ring, Protocol::simple),
+              bytes, (across ? rates_.nic_bytes_per_s : rates_.intra_node_bytes_per_s) / giga);
+    const auto units = static_cast<double>(placement_.rails * placement_.ranks_per_node);
+    set_load(cost, bytes * units, across ? 1 : 0, across ? 0 : 1);
+    cost.overhead_s = overhead_s(CollectiveKind::broadcast, cost);
+    return cost;
+}
+
+bool allowed(const CollectiveCost& cost, const CollectiveChoice& choice) {
+    return (!choice.algorithm || *choice.algorithm == cost.algorithm) &&
+           (!choice.protocol || *choice.protocol == cost.protocol);
+}
+
+CollectiveCost Communicator::cheapest(CollectiveKind kind, double bytes,
+                                      const CollectiveChoice& choice) const {
+    if (kind == CollectiveKind::all_to_all) {
+        CollectiveCost cost = all_to_all(bytes);
+        cost.overhead_s = overhead_s(kind, cost);
+        return cost;
+    }
     std::vector<CollectiveCost> entries;
     const bool reduces_all = kind == CollectiveKind::all_reduce;
     for (const Protocol protocol : {Protocol::ll, Protocol::ll128, Protocol::simple}) {
@@ -258,9 +360,18 @@ CollectiveCost Communicator::cheapest(CollectiveKind kind, double bytes) const {
         if (reduces_all) entries.push_back(tree(protocol, bytes));
     }
     if (reduces_all && nvls_) entries.push_back(nvls(bytes));
+    std::erase_if(entries, [&](const CollectiveCost& entry) { return !allowed(entry, choice); });
+    if (entries.empty())
+        throw Error(ErrorCode::not_supported,
+                    fmt::format("{} of {} ranks on {} nodes can't run with the forced algorithm and protocol",
+                                to_string(kind), placement_.ranks, placement_.nodes),
+                    "leave the choice to NCCL");
     const auto estimate = [](const CollectiveCost& c) { return c.latency_s + c.bytes / c.cap_bytes_per_s; };
-    return *std::min_element(entries.begin(), entries.end(),
-                             [&](const auto& a, const auto& b) { return estimate(a) < estimate(b); });
+    CollectiveCost best =
+        *std::min_element(entries.begin(), entries.end(),
+                          [&](const auto& a, const auto& b) { return estimate(a) < estimate(b); });
+    best.overhead_s = overhead_s(kind, best);
+    return best;
 }
 
 /// The host back end copies through shared memory: every rank moves what a ring would carry over its edge.
@@ -312,6 +423,8 @@ std::string_view to_string(CollectiveAlgorithm algorithm) {
             return "nvls_tree";
         case Algorithm::shared_memory:
             return "shared_memory";
+        case Algorithm::pairwise:
+            return "pairwise";
     }
     return "?";
 }
@@ -329,12 +442,12 @@ std::string_view to_string(CollectiveProtocol protocol) {
 }
 
 LinkRates link_rates(const ClusterSpec& cluster) {
-    return {cluster.gpu.link_bytes_per_s * link_efficiency(cluster),
-            cluster.nodes > 1 ? cluster.inter_node.bytes_per_s_per_gpu : 0};
+    return {link_bytes_per_s(cluster) * link_efficiency(cluster),
+            cluster.nodes > 1 ? cluster.inter_node.bytes_per_s_per_gpu * network_efficiency(cluster) : 0};
 }
 
 CollectiveCost collective_cost(CollectiveKind kind, Bytes bytes, const GroupPlacement& placement,
-                               const ClusterSpec& cluster) {
+                               const ClusterSpec& cluster, const CollectiveChoice& choice) {
     const auto size = static_cast<double>(bytes.count());
     if (placement.ranks <= 1 || size == 0) return {.bytes = size};
     GroupPlacement seen = placement;
@@ -344,7 +457,16 @@ CollectiveCost collective_cost(CollectiveKind kind, Bytes bytes, const GroupPlac
     const LinkRates rates = link_rates(cluster);
     require_links(seen, rates, cluster);
     if (cluster.gpu.is_host && seen.nodes == 1) return shared_memory_cost(kind, size, seen, rates);
-    return Communicator(seen, cluster).cheapest(kind, size);
+    return Communicator(seen, cluster).cheapest(kind, size, choice);
+}
+
+CollectiveCost message_cost(Bytes bytes, bool across_nodes, const ClusterSpec& cluster) {
+    const auto size = static_cast<double>(bytes.count());
+    if (size == 0) return {};
+    const bool across = across_nodes && cluster.inter_node.kind != InterNodeKind::nvlink;
+    const GroupPlacement pair = across ? GroupPlacement{2, 2, 1, 1} : GroupPlacement{2, 1, 2, 2};
+    require_links(pair, link_rates(cluster), cluster);
+    return Communicator(pair, cluster).message(size);
 }
 
 }  // namespace zeroplan

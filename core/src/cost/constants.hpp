@@ -11,6 +11,10 @@ inline const char* const exact_rule = "exact rule";
 inline const char* const published_runs =
     "published FSDP runs of 1b to 70b decoders (llm-foundry MPT tables, torchtitan): fitted so that full "
     "recompute has no median error";
+inline const char* const published_collectives =
+    "published nccl-tests logs of all-reduce (Echo, stas00, AWS) on A100, H100 and H200, 1 KiB to 16 GiB, "
+    "beyond "
+    "NCCL's own law; replaced by a log of the cluster's own";
 inline const char* const flash_papers = "tables of the FlashAttention-2 paper, causal, head width 128";
 
 /// The cost model's constants in one place. NCCL's own tables stand in nccl_tables.cpp.
@@ -66,6 +70,30 @@ struct Constants {
                                      "25.9 GB/s with peer-to-peer on 4 x 4090 (tinygrad), of 24",
                                      assumption};
     Constant xgmi_efficiency{"xgmi_efficiency", 0.8, "1", "taken as NVLink's", assumption};
+    Constant bridge_bytes_per_s{
+        "nvlink_bridge_bytes_per_s", 300e9, "B/s",
+        "NVLink bridges of a PCIe card's pair (A100 and H100 PCIe data sheets: 600 GB/s "
+        "both ways)",
+        exact_rule};
+    Constant small_bridge_bytes_per_s{
+        "nvlink_bridge_bytes_per_s_sm86", 56.25e9, "B/s",
+        "NVLink bridge of RTX 3090 and RTX A6000 (data sheets: 112.5 GB/s both ways)", exact_rule};
+    Constant collective_start_s{"collective_start_s", 12e-6, "s", published_collectives, calibrated};
+    Constant collective_ramp_s{"collective_ramp_s", 45e-6, "s", published_collectives, calibrated};
+    Constant collective_ramp_bytes{"collective_ramp_half_bytes", 1024.0 * 1024, "B", published_collectives,
+                                   calibrated};
+    Constant network_ramp_s{"network_ramp_s", 60e-6, "s", published_collectives, calibrated};
+    Constant network_ramp_bytes{"network_ramp_half_bytes", 4 * 1024.0 * 1024, "B", published_collectives,
+                                calibrated};
+    Constant efa_hop_s{
+        "efa_hop_s", 40e-6, "s",
+        "libfabric over EFA beyond InfiniBand, a network hop: AWS's nccl-tests tables of p4d and "
+        "p5",
+        calibrated};
+    Constant omni_path_efficiency{"omni_path_efficiency", 0.22, "1",
+                                  "NCCL without GPUDirect RDMA: bigscience's all_reduce_bench on Jean Zay, "
+                                  "10.6 of 50 GB/s a node",
+                                  calibrated};
     Constant host_barrier_s{"host_barrier_s", 20e-6, "s", "two barriers between processes over shared memory",
                             assumption};
 

@@ -39,6 +39,11 @@ double kernel_count(const Operator& op, ComputePhase phase) {
     return op.kind == OperatorKind::attention || op.kind == OperatorKind::norm ? 2 : 1;
 }
 
+/// The collective's own kernel writes the result.
+bool only_communicates(const Operator& op) {
+    return !op.collectives.empty() && (op.kind == OperatorKind::cast || op.kind == OperatorKind::elementwise);
+}
+
 }  // namespace
 
 CostModel::CostModel(const ModelSpec& model, const TrainingConfig& training, const ClusterSpec& cluster,
@@ -70,12 +75,6 @@ double CostModel::operand_elements(const Operand& operand) const {
     if (operand.buffer == no_buffer) return 0;
     const auto elements = static_cast<double>(program_.buffers[operand.buffer].elements);
     return operand.own_slice ? elements / static_cast<double>(layout_.shard_group) : elements;
-}
-
-double CostModel::operand_bytes(const Operand& operand) const {
-    if (operand.buffer == no_buffer) return 0;
-    return operand_elements(operand) *
-           static_cast<double>(bytes_per_element(program_.buffers[operand.buffer].dtype));
 }
 
 double CostModel::parameter_elements(const Compute& compute, const Operator& op) const {
@@ -122,6 +121,7 @@ WorkCost CostModel::roofline(double flops, double flop_per_s, double bytes, doub
 
 WorkCost CostModel::cost(const Compute& compute) const {
     const Operator& op = model_.block_kinds[model_.blocks[compute.block].kind].operators[compute.op];
+    if (only_communicates(op)) return {};
     const Flops& per_batch = compute.phase == ComputePhase::backward ? op.backward_flops : op.forward_flops;
     double flops = operations(per_batch, training_.micro_batch_size, training_.sequence_length);
     // The counts are those of the full square, as model flops are; every model so far is causal.
@@ -147,7 +147,12 @@ WorkCost CostModel::cost(const OptimizerStep& step) const {
 }
 
 WorkCost CostModel::cost(const Accumulate& accumulate) const {
-    return roofline(0, 1, operand_bytes(accumulate.from) + 2 * operand_bytes(accumulate.to), 1);
+    // One of the two may be a place in a flat buffer: as much moves as the smaller holds.
+    const double elements = std::min(operand_elements(accumulate.from), operand_elements(accumulate.to));
+    const auto width = [this](const Operand& operand) {
+        return static_cast<double>(bytes_per_element(program_.buffers[operand.buffer].dtype));
+    };
+    return roofline(0, 1, elements * (width(accumulate.from) + 2 * width(accumulate.to)), 1);
 }
 
 WorkCost CostModel::cost(const LoadBatch& load) const {

@@ -29,15 +29,20 @@ GroupPlacement place(std::uint64_t first, std::uint64_t stride, std::uint64_t co
     return placement;
 }
 
-GroupPlacement worst_shard_group(std::uint64_t size, std::uint64_t world, std::uint64_t per_node) {
-    if (per_node % size == 0) return {size, 1, size, size};
-    if (size % per_node == 0) return {size, size / per_node, per_node, per_node};
-    GroupPlacement worst = place(0, 1, size, per_node);
+/// The worst of the groups of `count` ranks, each `stride` behind the one before, that fill the world.
+GroupPlacement worst_group(std::uint64_t stride, std::uint64_t count, std::uint64_t world,
+                           std::uint64_t per_node) {
+    const std::uint64_t span = stride * count;
+    if (per_node % span == 0) return {count, 1, count, count};
+    if (stride % per_node == 0) return {count, count, 1, 1};
+    if (per_node % stride == 0 && span % per_node == 0)
+        return {count, span / per_node, per_node / stride, per_node / stride};
+    GroupPlacement worst = place(0, stride, count, per_node);
     // Groups start at different places of a node, and the pattern repeats after per_node groups at the
     // latest.
-    const std::uint64_t groups = std::min(world / size, per_node);
+    const std::uint64_t groups = std::min(world / span, per_node);
     for (std::uint64_t g = 1; g < groups; ++g) {
-        const GroupPlacement next = place(g * size, 1, size, per_node);
+        const GroupPlacement next = place(g * span, stride, count, per_node);
         if (spread_worse(next, worst)) worst = next;
     }
     return worst;
@@ -45,18 +50,45 @@ GroupPlacement worst_shard_group(std::uint64_t size, std::uint64_t world, std::u
 
 }  // namespace
 
-GroupPlacement group_placement(GroupKind group, std::uint64_t shard_group, const ClusterSpec& cluster) {
+GroupSizes group_sizes(const TrainingConfig& training, std::uint64_t shard_group) {
+    return {.shard = shard_group,
+            .tensor = training.tensor_parallel,
+            .context = training.context_parallel,
+            .pipeline = training.pipeline_parallel,
+            .expert = training.expert_parallel,
+            .expert_tensor = training.expert_parallel > 1 || training.expert_tensor_parallel > 1
+                                 ? training.expert_tensor_parallel
+                                 : training.tensor_parallel};
+}
+
+GroupPlacement group_placement(GroupKind group, const GroupSizes& sizes, const ClusterSpec& cluster) {
     const std::uint64_t world = cluster.gpus_used;
     const std::uint64_t per_node = std::max<std::uint64_t>(1, std::min(cluster.gpus_per_node, world));
+    const std::uint64_t stage = std::max<std::uint64_t>(1, world / sizes.pipeline);
+    const auto over = [&](std::uint64_t stride, std::uint64_t count) {
+        return worst_group(stride, std::max<std::uint64_t>(1, count), world, per_node);
+    };
     switch (group) {
         case GroupKind::shard_group:
-            return worst_shard_group(shard_group, world, per_node);
+            return over(sizes.tensor, sizes.shard);
         case GroupKind::replica_group:
-            return place(0, shard_group, world / shard_group, per_node);
+            return over(sizes.tensor * sizes.shard, stage / (sizes.tensor * sizes.shard));
         case GroupKind::world:
-            return worst_shard_group(world, world, per_node);
+            return over(1, world);
+        case GroupKind::tensor_group:
+            return over(1, sizes.tensor);
+        case GroupKind::context_group:
+            return over(sizes.tensor, sizes.context);
+        case GroupKind::expert_group:
+            return over(sizes.expert_tensor, sizes.expert);
+        case GroupKind::expert_data_group:
+            return over(sizes.expert_tensor * sizes.expert, stage / (sizes.expert_tensor * sizes.expert));
     }
     return {};
+}
+
+GroupPlacement group_placement(GroupKind group, std::uint64_t shard_group, const ClusterSpec& cluster) {
+    return group_placement(group, GroupSizes{.shard = shard_group}, cluster);
 }
 
 }  // namespace zeroplan

@@ -21,8 +21,12 @@ StepCosts::StepCosts(const Plan& plan, std::uint32_t program)
       rank_model_(model_of(plan, program)),
       layout_(layout_of(plan, program)),
       training_(plan.scenario.training),
+      groups_(group_sizes(training_, layout_.shard_group)),
+      stage_ranks_(plan.scenario.cluster.gpus_used / training_.pipeline_parallel),
       model_(rank_model_, training_, plan.scenario.cluster, layout_, plan.programs[program]) {
     training_.sequence_length = sequence_length_of(plan, program);
+    for (const RankGroup& group : plan.rank_groups)
+        if (group.program == program && !group.ranks.empty()) first_rank_ = group.ranks.front().first;
     for (const BlockKind& kind : rank_model_.block_kinds)
         compute_seconds_.emplace_back(kind.operators.size() * variants, -1.0);
 }
@@ -44,11 +48,28 @@ std::uint32_t StepCosts::collective(const Collective& collective) {
 
     const ClusterSpec& cluster = plan_.scenario.cluster;
     const Bytes bytes = collective.elements * Bytes{bytes_per_element(collective.dtype)};
-    const GroupPlacement placement = group_placement(collective.group, layout_.shard_group, cluster);
+    const GroupPlacement placement = group_placement(collective.group, groups_, cluster);
     CollectiveCost cost = zeroplan::collective_cost(collective.kind, bytes, placement, cluster);
     if (placement.ranks == 1 && !in_place)  // one rank alone copies from one buffer to the other
         cost.transfer_s = model_.copy_seconds(cost.bytes);
     collectives_.push_back({collective.group, collective.kind, cost});
+    return place->second;
+}
+
+/// To the same place in the neighbouring stage.
+std::uint32_t StepCosts::message(const Transfer& transfer) {
+    const auto [place, is_new] =
+        message_index_.try_emplace({transfer.dtype, transfer.elements, transfer.to_next},
+                                   static_cast<std::uint32_t>(collectives_.size()));
+    if (!is_new) return place->second;
+    const ClusterSpec& cluster = plan_.scenario.cluster;
+    const std::uint64_t world = cluster.gpus_used;
+    const std::uint64_t peer =
+        (first_rank_ + (transfer.to_next ? stage_ranks_ : world - stage_ranks_)) % world;
+    const bool across = first_rank_ / cluster.gpus_per_node != peer / cluster.gpus_per_node;
+    const Bytes bytes = transfer.elements * Bytes{bytes_per_element(transfer.dtype)};
+    collectives_.push_back(
+        {GroupKind::world, CollectiveKind::broadcast, message_cost(bytes, across, cluster)});
     return place->second;
 }
 

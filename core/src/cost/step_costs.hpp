@@ -19,6 +19,7 @@ public:
     double seconds(const LoadBatch& load) const { return model_.cost(load).seconds; }
     /// Index into collectives().
     std::uint32_t collective(const Collective& collective);
+    std::uint32_t message(const Transfer& transfer);
 
     std::vector<TimedCollective> take_collectives() { return std::move(collectives_); }
     const CollectiveCost& collective_cost(std::uint32_t index) const { return collectives_[index].cost; }
@@ -28,10 +29,13 @@ private:
     const ModelSpec& rank_model_;
     const ShardLayout& layout_;
     TrainingConfig training_;  ///< with the tokens that the program's ranks work on
+    GroupSizes groups_;
+    std::uint64_t stage_ranks_, first_rank_ = 0;  ///< of a pipeline stage
     CostModel model_;
     std::vector<std::vector<double>> compute_seconds_;  ///< by block kind; slot of operator and variant
     std::map<std::tuple<CollectiveKind, GroupKind, DType, std::uint64_t, bool>, std::uint32_t>
         collective_index_;
+    std::map<std::tuple<DType, std::uint64_t, bool>, std::uint32_t> message_index_;
     std::vector<TimedCollective> collectives_;
 };
 

@@ -1,6 +1,7 @@
 #include "zeroplan/step_timeline.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <span>
 
 #include "zeroplan/timed_program.hpp"
@@ -73,15 +74,41 @@ Totals totals(const TimedProgram& program, const NodeTimes& times) {
     return result;
 }
 
-/// Repetitions of each section that are executed.
-std::vector<TimedProgram> limited(const std::vector<TimedProgram>& programs, std::size_t one_less) {
-    std::vector<TimedProgram> result = programs;
-    for (TimedProgram& program : result) {
-        for (std::size_t s = 0; s < program.sections.size(); ++s) {
-            std::uint64_t& repeat = program.sections[s].repeat;
-            if (repeat > repeat_limit) repeat = s == one_less ? repeat_limit - 1 : repeat_limit;
+/// Repetitions that every stage of a pipeline can leave out: none where a stage has too few of its own.
+std::uint64_t common_excess(const std::vector<TimedProgram>& programs) {
+    std::uint64_t fewest = std::numeric_limits<std::uint64_t>::max();
+    for (const TimedProgram& program : programs) {
+        std::uint64_t most = 0;
+        for (const TimedSection& section : program.sections) most = std::max(most, section.repeat);
+        fewest = std::min(fewest, most);
+    }
+    return fewest > repeat_limit ? fewest - repeat_limit : 0;
+}
+
+/// By program and section: how many repetitions are left out.
+using Excess = std::vector<std::vector<std::uint64_t>>;
+
+Excess excess_of(const std::vector<TimedProgram>& programs) {
+    const bool pipeline = is_pipeline(programs);
+    const std::uint64_t common = pipeline ? common_excess(programs) : 0;
+    Excess excess;
+    for (const TimedProgram& program : programs) {
+        std::vector<std::uint64_t>& of_sections = excess.emplace_back();
+        for (const TimedSection& section : program.sections) {
+            const std::uint64_t own = section.repeat > repeat_limit ? section.repeat - repeat_limit : 0;
+            of_sections.push_back(pipeline ? (section.repeat > 1 ? common : 0) : own);
         }
     }
+    return excess;
+}
+
+/// The programs as they are executed, with one repetition less of section `one_less`.
+std::vector<TimedProgram> limited(const std::vector<TimedProgram>& programs, const Excess& excess,
+                                  std::size_t one_less) {
+    std::vector<TimedProgram> result = programs;
+    for (std::size_t p = 0; p < programs.size(); ++p)
+        for (std::size_t s = 0; s < programs[p].sections.size(); ++s)
+            if (excess[p][s] > 0) result[p].sections[s].repeat -= excess[p][s] + (s == one_less ? 1 : 0);
     return result;
 }
 
@@ -93,7 +120,8 @@ public:
     /// `shorter` ran one iteration of `section` less.
     void extend(std::size_t section, const TimedProgram& shorter, const NodeTimes& times) {
         const Totals less = totals(shorter, times);
-        const auto missing = static_cast<double>(full_.sections[section].repeat - repeat_limit);
+        const auto missing =
+            static_cast<double>(full_.sections[section].repeat - executed_.sections[section].repeat);
         shift_.resize(full_.sections.size(), 0);
         shift_[section] = missing * (totals_.step - less.step);
         growth_.add(missing, totals_, less);
@@ -155,9 +183,18 @@ private:
 
 }  // namespace
 
+bool is_pipeline(const std::vector<TimedProgram>& programs) {
+    for (const TimedProgram& program : programs)
+        for (const TimedSection& section : program.sections)
+            for (const TimedNode& node : section.nodes)
+                if (node.transfer != TransferSide::none) return true;
+    return false;
+}
+
 std::vector<StepTimeline> time_steps(const std::vector<TimedProgram>& programs, const StepExecutor& execute) {
     constexpr std::size_t none = static_cast<std::size_t>(-1);
-    const std::vector<TimedProgram> executed = limited(programs, none);
+    const Excess excess = excess_of(programs);
+    const std::vector<TimedProgram> executed = limited(programs, excess, none);
     const std::vector<NodeTimes> times = execute(executed);
     std::vector<TimelineBuilder> builders;
     std::size_t sections = 0;
@@ -166,14 +203,14 @@ std::vector<StepTimeline> time_steps(const std::vector<TimedProgram>& programs, 
         sections = std::max(sections, programs[p].sections.size());
     }
     for (std::size_t s = 0; s < sections; ++s) {
-        const auto is_long = [s](const TimedProgram& p) {
-            return s < p.sections.size() && p.sections[s].repeat > repeat_limit;
+        const auto is_long = [s](const std::vector<std::uint64_t>& of_sections) {
+            return s < of_sections.size() && of_sections[s] > 0;
         };
-        if (std::none_of(programs.begin(), programs.end(), is_long)) continue;
-        const std::vector<TimedProgram> shorter = limited(programs, s);
+        if (std::none_of(excess.begin(), excess.end(), is_long)) continue;
+        const std::vector<TimedProgram> shorter = limited(programs, excess, s);
         const std::vector<NodeTimes> shorter_times = execute(shorter);
         for (std::size_t p = 0; p < programs.size(); ++p)
-            if (is_long(programs[p])) builders[p].extend(s, shorter[p], shorter_times[p]);
+            if (is_long(excess[p])) builders[p].extend(s, shorter[p], shorter_times[p]);
     }
     std::vector<StepTimeline> timelines;
     for (TimelineBuilder& builder : builders) timelines.push_back(builder.build());

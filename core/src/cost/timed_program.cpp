@@ -23,6 +23,8 @@ struct Entry {
     double seconds = 0;
     std::uint32_t collective = no_collective;
     Progress after{};  ///< 0 where there is nothing to wait for
+    TransferSide transfer = TransferSide::none;
+    std::uint32_t channel = no_channel;
 };
 
 /// Turns a section into nodes. Waits that are met anyway, because something waited for earlier implies them,
@@ -56,6 +58,17 @@ private:
         add_on_stream(id, costs_.collective_cost(index).seconds(), index);
     }
 
+    void add(OperationId id, const Transfer& body) {
+        if (body.send) {
+            const std::uint32_t index = costs_.message(body);
+            add_on_stream(id, costs_.collective_cost(index).seconds(), index);
+        } else {
+            add_on_stream(id, 0, no_collective);
+        }
+        entries_.back().transfer = body.send ? TransferSide::send : TransferSide::receive;
+        entries_.back().channel = body.channel;
+    }
+
     std::size_t lane_of(OperationId id) const {
         return static_cast<std::size_t>(section_.operations[id].stream);
     }
@@ -83,7 +96,7 @@ private:
         if (seconds == 0 && waits == Progress{}) return;
         ++host_nodes_;
         host[host_lane] = host_nodes_ + 1;
-        entries_.push_back({host_lane, id, seconds, no_collective, waits});
+        entries_.push_back({.lane = host_lane, .operation = id, .seconds = seconds, .after = waits});
     }
 
     void add_on_stream(OperationId id, double seconds, std::uint32_t collective) {
@@ -96,7 +109,8 @@ private:
         if (follows_host) waits[host_lane] = host_nodes_ + 1;
         known[lane] = id + 1;
         known_[lane] = known_at_end_[id] = known;
-        entries_.push_back({lane, id, seconds, collective, waits});
+        entries_.push_back(
+            {.lane = lane, .operation = id, .seconds = seconds, .collective = collective, .after = waits});
     }
 
     TimedSection to_nodes() {
@@ -108,7 +122,7 @@ private:
             const Entry* before = last[entry.lane];
             const bool joins = entry.lane != host_lane && before != nullptr && entry.after == Progress{} &&
                                entry.collective == no_collective && before->collective == no_collective &&
-                               !awaited_[before->operation];
+                               entry.transfer == TransferSide::none && !awaited_[before->operation];
             if (!joins) {
                 last_node[entry.lane] = static_cast<std::uint32_t>(result.nodes.size());
                 result.nodes.push_back(make_node(entry, node_of, host_nodes));
@@ -127,7 +141,10 @@ private:
 
     static TimedNode make_node(const Entry& entry, const std::vector<std::uint32_t>& node_of,
                                const std::vector<std::uint32_t>& host_nodes) {
-        TimedNode node{.lane = static_cast<std::uint8_t>(entry.lane), .collective = entry.collective};
+        TimedNode node{.lane = static_cast<std::uint8_t>(entry.lane),
+                       .collective = entry.collective,
+                       .transfer = entry.transfer,
+                       .channel = entry.channel};
         for (std::size_t lane = 0; lane < stream_count; ++lane)
             if (entry.after[lane] > 0) node.after[lane] = node_of[entry.after[lane] - 1];
         const std::uint32_t host = entry.after[host_lane];

@@ -491,6 +491,36 @@ void ActivationWalk::add_parameter_gradients(std::uint32_t block, const Operator
     }
 }
 
+Collective ActivationWalk::to_operation(const OperatorCollective& collective) const {
+    return {.kind = collective.kind,
+            .group = collective.group,
+            .send = {},
+            .receive = {},
+            .dtype = resolve(collective.dtype, storage_dtype(training_.compute_dtype)),
+            .elements = elements(collective.extent, training_.micro_batch_size, training_.sequence_length)};
+}
+
+void ActivationWalk::emit_collectives(const Operator& op, CollectiveMoment moment) {
+    for (const OperatorCollective& collective : op.collectives)
+        if (collective.moment == moment && !collective.overlapped)
+            builder_.on_stream(Stream::compute, to_operation(collective), std::move(pending_waits_));
+}
+
+/// They start with the operator: what a module overlaps it cuts into pieces, or runs beside the other half of
+/// a backward product.
+void ActivationWalk::emit_overlapped(const Operator& op, bool backward) {
+    for (const OperatorCollective& collective : op.collectives) {
+        const bool of_backward = collective.moment == CollectiveMoment::before_backward ||
+                                 collective.moment == CollectiveMoment::after_backward;
+        if (!collective.overlapped || of_backward != backward) continue;
+        std::vector<OperationId> waits = builder_.last(Stream::compute);
+        waits.insert(waits.end(), pending_waits_.begin(), pending_waits_.end());
+        overlapped_.push_back(
+            builder_.on_stream(Stream::exchange, to_operation(collective), std::move(waits)));
+        overlapped_in_ = builder_.section_number();
+    }
+}
+
 void ActivationWalk::emit(Compute compute, const Operator& op, const Extent& workspace, const Hooks& hooks) {
     const ComputePhase phase = compute.phase;
     const std::uint32_t block = compute.block;
@@ -509,8 +539,15 @@ void ActivationWalk::emit(Compute compute, const Operator& op, const Extent& wor
     }
     if (hooks.waits)
         for (const OperationId id : hooks.waits()) pending_waits_.push_back(id);
+    const bool backward = phase == ComputePhase::backward;
+    if (overlapped_in_ == builder_.section_number())
+        pending_waits_.insert(pending_waits_.end(), overlapped_.begin(), overlapped_.end());
+    overlapped_.clear();
+    emit_collectives(op, backward ? CollectiveMoment::before_backward : CollectiveMoment::before_forward);
+    emit_overlapped(op, backward);
     builder_.on_stream(Stream::compute, std::move(compute), std::move(pending_waits_));
     pending_waits_.clear();
+    emit_collectives(op, backward ? CollectiveMoment::after_backward : CollectiveMoment::after_forward);
     if (temporary != no_buffer) builder_.free(temporary);
     if (hooks.after) hooks.after(phase, block, op);
 }

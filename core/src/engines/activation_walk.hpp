@@ -121,6 +121,10 @@ private:
     void add_parameters(std::uint32_t block, const Operator& op, const Hooks& hooks, Compute& compute) const;
     void add_parameter_gradients(std::uint32_t block, const Operator& op, const Hooks& hooks,
                                  Compute& compute) const;
+    /// Collectives of an operator at one moment: on the compute stream, or beside the operator.
+    void emit_collectives(const Operator& op, CollectiveMoment moment);
+    void emit_overlapped(const Operator& op, bool backward);
+    Collective to_operation(const OperatorCollective& collective) const;
     /// Puts a compute operation on its stream with its temporaries around it; takes the pending waits along.
     void emit(Compute compute, const Operator& op, const Extent& workspace, const Hooks& hooks);
 
@@ -137,6 +141,8 @@ private:
     std::vector<Instance> instances_;
     std::vector<Instances> tensors_;          ///< by block
     std::vector<OperationId> pending_waits_;  ///< of the next compute operation
+    std::vector<OperationId> overlapped_;     ///< collectives that the next compute operation waits for
+    std::uint32_t overlapped_in_ = 0;         ///< section of overlapped_
     InstanceId batch_ = none, labels_ = none;
     InstanceId handed_over_ = none;  ///< output of the block that ran last
     InstanceId context_ = none, context_gradient_ = none;

@@ -257,6 +257,33 @@ private:
         builder_.wait_for_all();
     }
 
+    /// Messages are asynchronous (isend); a receive is waited for where its tensor is used.
+    void transfer(bool send, bool gradients, std::uint64_t lower, std::uint32_t block, std::uint32_t tensor) {
+        const Buffer sent = tensor_of(BufferRole::activation, block, tensor);
+        const Transfer message{.send = send,
+                               .channel = static_cast<std::uint32_t>(2 * lower + (gradients ? 1 : 0)),
+                               .dtype = sent.dtype,
+                               .elements = sent.elements,
+                               .to_next = !gradients};
+        if (send)
+            builder_.on_stream(Stream::exchange, message, builder_.last(Stream::compute));
+        else
+            builder_.on_stream(Stream::compute, message);
+    }
+    /// The chunk's message with the virtual stage before it.
+    void transfer_before(const PipelineAction& action, bool send) {
+        const std::uint64_t own = action.chunk * training_.pipeline_parallel + stage_number_;
+        if (!stage_->parts[action.chunk].embedding)
+            transfer(send, send, own - 1, stage_->chunks[action.chunk].first, 0);
+    }
+    /// The chunk's message with the virtual stage behind it.
+    void transfer_behind(const PipelineAction& action, bool send) {
+        const std::uint64_t own = action.chunk * training_.pipeline_parallel + stage_number_;
+        const std::uint32_t last = stage_->chunks[action.chunk].last;
+        if (!stage_->parts[action.chunk].head)
+            transfer(send, !send, own, last, model_.block_kinds[model_.blocks[last].kind].output);
+    }
+
     void run_forward(Flight& flight, const PipelineAction& action, const ActivationWalk::Hooks& hooks) {
         const ChunkBlocks& blocks = stage_->chunks[action.chunk];
         std::vector<std::uint32_t> every_parameter(model_.parameters.size());
@@ -264,6 +291,7 @@ private:
         flight.walk =
             std::make_unique<ActivationWalk>(model_, training_, builder_, std::move(every_parameter),
                                              workspace_, ActivationWalk::GradientSums::fresh);
+        transfer_before(action, false);
         flight.walk->begin_chunk(blocks.first, blocks.last,
                                  received_[action.chunk][action.micro_batch].input);
         for (std::uint32_t b = blocks.first; b <= blocks.last; ++b) {
@@ -273,6 +301,7 @@ private:
                 if (reshards_after_forward(u)) reshard(u, true);
         }
         flush_forward_gather();
+        transfer_behind(action, true);
         // A stage keeps the outputs of all micro-batches until the next step; the last one keeps its logits.
         if (flight.walk->output() != no_buffer)
             stage_outputs_.push_back(flight.walk->output());
@@ -293,6 +322,7 @@ private:
         const ChunkBlocks& blocks = stage_->chunks[action.chunk];
         const BufferId arrived = received_[action.chunk][action.micro_batch].gradient;
         if (arrived != no_buffer) flight.walk->receive_gradient(arrived);
+        transfer_behind(action, false);
         bool uses_root = false;
         for (std::uint32_t b = blocks.last + 1; b-- > blocks.first;) {
             for (const UnitIndex u : units_of(b)) unshard_for_backward(u);
@@ -304,6 +334,7 @@ private:
             if (!unit(own).is_root) post_backward(own);
         }
         if (uses_root) post_backward(0);
+        transfer_before(action, true);
         if (!stage_->parts[action.chunk].embedding) builder_.free(flight.walk->input_gradient());
     }
 

@@ -7,6 +7,20 @@ using TensorId = RankBlock::TensorId;
 
 using CoreShape = RankCoreShape;
 
+/// Context parallelism: every rank's keys and values pass all ranks while attention works on those that have
+/// come, and their gradients come back. source: transformer_engine AttnFuncWithCPAndKVP2P.
+void exchange_keys_and_values(RankBlock& rank, const CoreShape& shape) {
+    const std::uint64_t ranks = rank.context().context;
+    if (ranks == 1) return;
+    const std::uint64_t width = ranks * shape.key_heads * (shape.key_dim + shape.value_dim);
+    const auto add = [&](CollectiveKind kind, CollectiveMoment moment) {
+        rank.communicate(kind, GroupKind::context_group, moment, width, true);
+    };
+    add(CollectiveKind::all_gather, CollectiveMoment::before_forward);
+    add(CollectiveKind::all_gather, CollectiveMoment::before_backward);
+    add(CollectiveKind::reduce_scatter, CollectiveMoment::after_backward);
+}
+
 /// One kernel (FlashAttention or cuDNN) that saves its inputs, its output and one fp32 log-sum-exp a head and
 /// token. Backward sums the query's gradient in fp32; with grouped queries, key and value gradients are made
 /// for every query head first.
@@ -27,6 +41,7 @@ TensorId fused_core(RankBlock& rank, const std::vector<TensorId>& qkv, const Cor
                .backward_flops = {.per_token_pair = 5 * pairs},
                .backward_workspace = {.per_token = (shape.key_heads != shape.heads ? 4 : 2) * query_width},
                .attention_core = true});
+    exchange_keys_and_values(rank, shape);
     return out;
 }
 

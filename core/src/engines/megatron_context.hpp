@@ -26,6 +26,7 @@ struct MegatronContext {
     bool full_precision = false;  ///< compute_dtype fp32: no upcast in the loss
     std::uint64_t tensor = 1, context = 1, expert = 1, expert_tensor = 1;
     bool sequence = false;                               ///< sequence parallelism
+    bool overlaps_tensor_parallel = false;               ///< tp_comm_overlap
     std::uint64_t micro_batch = 1, sequence_length = 1;  ///< of a rank: the sequence is divided by `context`
     bool tied = false;
     bool pretrains_bert = false;  ///< segments, a masked-language-model head and two classes a sequence

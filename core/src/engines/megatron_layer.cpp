@@ -22,6 +22,14 @@ struct RankLayer {
     RankMlp mlp;
 };
 
+/// Row maxima, predicted logits and sums of exponentials are all-reduced, one number a token each.
+void reduce_over_vocabulary(RankBlock& rank) {
+    if (rank.context().tensor == 1) return;
+    for (int quantity = 0; quantity < 3; ++quantity)
+        rank.communicate(CollectiveKind::all_reduce, GroupKind::tensor_group, CollectiveMoment::after_forward,
+                         1, false, TensorDType::fp32);
+}
+
 /// _VocabParallelCrossEntropy: the logits become an fp32 softmax in place of a copy; their own gradient is
 /// cast back to the compute dtype. Row maxima, sums and predicted logits are small.
 ///
@@ -44,6 +52,7 @@ TensorId vocab_parallel_loss(RankBlock& rank, TensorId logits, TensorId labels, 
                .backward_flops = {.per_token = 3 * vocabulary},
                .forward_workspace = {.per_token = 20 + upcast},
                .backward_workspace = {.per_token = 8}});
+    reduce_over_vocabulary(rank);
     return loss;
 }
 
@@ -61,6 +70,7 @@ TensorId in_place_loss(RankBlock& rank, TensorId logits, TensorId labels, std::u
                .backward_flops = {.per_token = 3 * vocabulary},
                .forward_workspace = {.per_token = 20},
                .in_place = true});
+    reduce_over_vocabulary(rank);
     return loss;
 }
 
@@ -79,6 +89,9 @@ BlockTemplate megatron_embedding(const MegatronContext& c) {
     BlockBuilder& block = rank.builder();
     const auto table = block.parameter("word_embeddings.weight", {c.decoder.vocab_size / c.tensor, hidden});
     TensorId x = block.embedding("word_embeddings", 0, table, hidden);
+    if (c.tensor > 1 && !c.gathers())
+        rank.communicate(CollectiveKind::all_reduce, GroupKind::tensor_group, CollectiveMoment::after_forward,
+                         hidden);
     if (c.decoder.position_embedding == "learned") {
         const auto positions =
             block.parameter("position_embeddings.weight", {c.decoder.max_position_embeddings, hidden});
@@ -97,6 +110,10 @@ BlockTemplate megatron_embedding(const MegatronContext& c) {
     if (c.gathers()) {
         const TensorId scattered = block.tensor("scattered", c.between(hidden));
         block.add({.name = "scatter", .kind = OperatorKind::cast, .inputs = {x}, .outputs = {scattered}});
+        rank.communicate(CollectiveKind::reduce_scatter, GroupKind::tensor_group,
+                         CollectiveMoment::after_forward, hidden);
+        rank.communicate(CollectiveKind::all_gather, GroupKind::tensor_group,
+                         CollectiveMoment::before_backward, hidden);
         x = scattered;
     }
     if (c.decoder.dropout) x = block.dropout("embedding.dropout", x, {.per_token = c.between(hidden)});

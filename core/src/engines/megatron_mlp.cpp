@@ -73,6 +73,27 @@ TensorId RankMlp::grouped_linear(const std::string& name, TensorId x, std::uint6
     return y;
 }
 
+void RankMlp::exchange_tokens(bool dispatch) {
+    using Moment = CollectiveMoment;
+    const std::uint64_t whole = checked_product(c_.routed_tokens(), d_.hidden_size);
+    auto& collectives = rank_.builder().last().collectives;
+    const auto add = [&](CollectiveKind kind, GroupKind group, Moment moment, std::uint64_t elements) {
+        collectives.push_back(
+            {.kind = kind, .group = group, .moment = moment, .extent = {.constant = elements}});
+    };
+    const Moment scattering = dispatch ? Moment::before_forward : Moment::before_backward;
+    const Moment collecting = dispatch ? Moment::after_backward : Moment::after_forward;
+    for (const Moment moment : {scattering, collecting}) {
+        const bool scatters = moment == scattering;
+        if (c_.expert_tensor > 1 && !scatters)
+            add(CollectiveKind::reduce_scatter, GroupKind::tensor_group, moment, whole);
+        if (c_.expert > 1)
+            add(CollectiveKind::all_to_all, GroupKind::expert_group, moment, whole / c_.expert_tensor);
+        if (c_.expert_tensor > 1 && scatters)
+            add(CollectiveKind::all_gather, GroupKind::tensor_group, moment, whole);
+    }
+}
+
 /// Router, permutation, all-to-all, experts, and the way back (all-to-all token dispatcher with fused
 /// permutation: of the moves only index maps are kept). The router's probabilities are applied in the
 /// activation.
@@ -99,6 +120,7 @@ TensorId RankMlp::experts(TensorId x) {
 
     const TensorId permuted = rank_.copy("dispatch.permuted", {x, probabilities}, routed_hidden);
     const TensorId received = rank_.copy("dispatch.received", {permuted}, routed_hidden);
+    exchange_tokens(true);
     const bool sorts = config.count / c_.expert > 1;
     const TensorId sorted = sorts ? rank_.copy("dispatch.sorted", {received}, routed_hidden) : received;
     const std::uint64_t wide = gated_ ? 2 * ffn : ffn;
@@ -108,6 +130,7 @@ TensorId RankMlp::experts(TensorId x) {
     const TensorId down = grouped_linear("experts.linear_fc2", active, ffn, hidden, expert_fc2_);
     const TensorId unsorted = sorts ? rank_.copy("combine.unsorted", {down}, routed_hidden) : down;
     const TensorId returned = rank_.copy("combine.received", {unsorted}, routed_hidden);
+    exchange_tokens(false);
     TensorId out = rank_.copy("combine", {returned}, {.per_token = c_.between(hidden)});
     if (config.shared_intermediate_size > 0) {
         const TensorId shared =

@@ -22,6 +22,9 @@ private:
     };
     DenseParameters declare_dense(const std::string& prefix, std::uint64_t ffn, bool bias);
     TensorId dense(const std::string& name, TensorId x, std::uint64_t ffn, const DenseParameters& parameters);
+    /// Tokens change ranks: all-to-all over the expert-parallel group, then over the ranks that split an
+    /// expert. Forward of `dispatch` is backward of combine.
+    void exchange_tokens(bool dispatch);
     TensorId experts(TensorId x);
     TensorId grouped_linear(const std::string& name, TensorId x, std::uint64_t in, std::uint64_t out,
                             const Parameters& weights);

@@ -209,6 +209,7 @@ private:
         hooks_ = walk_hooks();
         result_.program.step.reserve(4);
         start_section("micro_batches", 1);
+        state_.gather_parameters(builder_);
         // Megatron-LM 2021 cleared the 16-bit gradients only.
         if (is_core()) state_.free_main_gradients(builder_);
         const bool one_f_one_b =
@@ -222,6 +223,47 @@ private:
         state_.append_step(builder_);
         if (is_core()) state_.allocate_main_gradients(builder_);
         builder_.wait_for_all();
+    }
+
+    // --- messages between stages
+
+    std::uint32_t virtual_stage(Chunk c) const {
+        return static_cast<std::uint32_t>(c * training_.pipeline_parallel + stage_);
+    }
+    /// Interleaved schedules overlap their messages (overlap_p2p_comm); 1F1B waits for each.
+    /// source: megatron/core/pipeline_parallel/schedules.py.
+    Stream message_stream() const { return chunk_count() > 1 ? Stream::exchange : Stream::compute; }
+
+    /// `lower`: the virtual stage that the message leaves forward, or comes back to.
+    void transfer(bool send, bool gradients, std::uint32_t lower, std::uint32_t block, std::uint32_t index) {
+        const TensorSpec& spec = tensor(block, index);
+        const Transfer message{
+            .send = send,
+            .channel = 2 * lower + (gradients ? 1U : 0U),
+            .dtype = resolve(spec.dtype, storage_dtype(training_.compute_dtype)),
+            .elements = elements(spec.extent, training_.micro_batch_size, training_.sequence_length),
+            .to_next = !gradients};
+        if (send)
+            builder_.on_stream(message_stream(), message, builder_.last(Stream::compute));
+        else
+            builder_.on_stream(Stream::compute, message);
+    }
+    void receive_activations(Chunk c) {
+        if (!has_embedding(c)) transfer(false, false, virtual_stage(c) - 1, stage_model_.chunks[c].first, 0);
+    }
+    void send_gradients(Chunk c) {
+        if (!has_embedding(c)) transfer(true, true, virtual_stage(c) - 1, stage_model_.chunks[c].first, 0);
+    }
+    std::uint32_t output_of(std::uint32_t block) const {
+        return model().block_kinds[model().blocks[block].kind].output;
+    }
+    void send_activations(Chunk c) {
+        const std::uint32_t last = stage_model_.chunks[c].last;
+        if (!has_head(c)) transfer(true, false, virtual_stage(c), last, output_of(last));
+    }
+    void receive_gradients(Chunk c) {
+        const std::uint32_t last = stage_model_.chunks[c].last;
+        if (!has_head(c)) transfer(false, true, virtual_stage(c), last, output_of(last));
     }
 
     void start_section(std::string name, std::uint64_t repeat) {
@@ -256,9 +298,15 @@ private:
         if (!has_embedding(c)) flight.input.value = allocate_input(c);
         run_forward(flight, c);
         BufferId gradient = has_head(c) ? no_buffer : allocate_output_gradient(c);
-        run_backward(flight, c, gradient);
+        run_backward(flight, c, gradient, false);
         free_if_there(gradient);
         free(flight.input);
+    }
+
+    static bool is_last_backward(const std::vector<PipelineAction>& actions, std::size_t a) {
+        return std::none_of(
+            actions.begin() + static_cast<std::ptrdiff_t>(a) + 1, actions.end(),
+            [&](const PipelineAction& later) { return !later.forward && later.chunk == actions[a].chunk; });
     }
 
     /// In the steady part the gradient of the next backward comes with the input of the forward before it.
@@ -266,7 +314,7 @@ private:
         for (std::size_t a = from; a < to; ++a) {
             const PipelineAction& action = actions[a];
             if (!action.forward) {
-                backward(action.micro_batch, action.chunk);
+                backward(action.micro_batch, action.chunk, is_last_backward(actions, a));
                 continue;
             }
             const bool steady = a + 1 < actions.size() && !actions[a + 1].forward;
@@ -282,22 +330,22 @@ private:
         const std::uint32_t warm_up = std::min(shape.stages - 1 - stage_, shape.micro_batches);
         for (std::uint32_t m = 0; m < warm_up; ++m) forward(m, 0);
         const std::uint32_t steady = shape.micro_batches - warm_up;
-        if (steady > 0) steady_pass(warm_up);
+        if (steady > 0) steady_pass(warm_up, warm_up == 0 && steady == 1);
         if (steady > 2) {
             start_section("steady_micro_batches", steady - 2);
             const StageInput held = held_;
             const BufferId held_gradient = held_output_gradient_;
-            steady_pass(warm_up + 1);
+            steady_pass(warm_up + 1, false);
             restore(held, held_gradient);
             start_section("last_micro_batches_and_step", 1);
         }
-        if (steady > 1) steady_pass(warm_up + 2);
-        for (std::uint32_t m = warm_up; m-- > 0;) backward(m, 0);
+        if (steady > 1) steady_pass(warm_up + 2, warm_up == 0);
+        for (std::uint32_t m = warm_up; m-- > 0;) backward(m, 0, m == 0);
     }
 
-    void steady_pass(std::uint32_t micro_batch) {
+    void steady_pass(std::uint32_t micro_batch, bool last) {
         forward(micro_batch, 0);
-        backward(micro_batch, 0);
+        backward(micro_batch, 0, last);
     }
 
     /// A repeated section must end with the buffers it began with.
@@ -313,11 +361,13 @@ private:
     void forward(std::uint32_t micro_batch, Chunk c) {
         InFlight& flight = in_flight_[{micro_batch, c}];
         if (!has_embedding(c)) flight.input.value = allocate_input(c);
+        receive_activations(c);
         if (chunk_count() == 1)
             free(retained_[c]);
         else
             retain(micro_batch, c);
         run_forward(flight, c);
+        send_activations(c);
         if (chunk_count() == 1) {
             free(held_);
         } else {
@@ -340,15 +390,23 @@ private:
     }
 
     /// `gradient`: of the output, received; no_buffer where the chunk ends with the loss.
-    void run_backward(InFlight& flight, Chunk c, BufferId gradient) {
+    /// `last`: the chunk's last of the step, which hands out the parameters' gradients.
+    void run_backward(InFlight& flight, Chunk c, BufferId gradient, bool last) {
         if (gradient != no_buffer) flight.walk->receive_gradient(gradient);
         const ChunkBlocks blocks = stage_model_.chunks[c];
         for (std::uint32_t block = blocks.last + 1; block-- > blocks.first;)
-            flight.walk->backward(block, hooks_, {}, false);
+            backward_block(flight, block, last);
         free_if_there(flight.mask);
         free_if_there(flight.output);
         if (!has_embedding(c)) flight.input.gradient = flight.walk->input_gradient();
         idle_walks_.push_back(std::move(flight.walk));
+    }
+
+    void backward_block(InFlight& flight, std::uint32_t block, bool last) {
+        flight.walk->backward(block, hooks_, {}, false);
+        if (!last) return;
+        for (const std::uint32_t parameter : model().blocks[block].parameters)
+            state_.gradient_ready(builder_, parameter);
     }
 
     std::unique_ptr<ActivationWalk> take_walk() {
@@ -363,7 +421,7 @@ private:
         return walk;
     }
 
-    void backward(std::uint32_t micro_batch, Chunk c) {
+    void backward(std::uint32_t micro_batch, Chunk c, bool last) {
         InFlight& flight = in_flight_.at({micro_batch, c});
         if (chunk_count() == 1) free(held_);
         BufferId gradient = no_buffer;
@@ -372,7 +430,9 @@ private:
             received_gradient_ = no_buffer;
             free_if_there(held_output_gradient_);
         }
-        run_backward(flight, c, gradient);
+        receive_gradients(c);
+        run_backward(flight, c, gradient, last);
+        send_gradients(c);
         if (chunk_count() == 1) {
             // The variables of the schedule's loop keep them until they are assigned again.
             held_ = flight.input;
@@ -401,6 +461,13 @@ private:
                                .dtype = training_.gradient_dtype,
                                .owner = static_cast<std::uint32_t>(model().parameters.size()),
                                .elements = flat});
+        if (flat > 0)
+            builder_.on_stream(Stream::compute, Collective{.kind = CollectiveKind::all_reduce,
+                                                           .group = GroupKind::replica_group,
+                                                           .send = {coalesced},
+                                                           .receive = {coalesced},
+                                                           .dtype = training_.gradient_dtype,
+                                                           .elements = flat});
         builder_.free(coalesced);
         state_.renew_main_gradients(builder_);
         for (const BufferId buffer : step_gradients_)

@@ -33,12 +33,34 @@ TensorId RankBlock::layer_norm(const std::string& name, TensorId x, std::uint64_
     return norm(name, x, c_.between(width), rows, std::move(parameters));
 }
 
+void RankBlock::communicate(CollectiveKind kind, GroupKind group, CollectiveMoment moment,
+                            std::uint64_t width, bool overlapped, TensorDType dtype) {
+    block_.last().collectives.push_back({.kind = kind,
+                                         .group = group,
+                                         .moment = moment,
+                                         .extent = {.per_token = width},
+                                         .dtype = dtype,
+                                         .overlapped = overlapped});
+}
+
+/// In backward the input is gathered again beside the product for its gradient, and that gradient is reduced
+/// beside the product for the weight's. source: LinearWithGradAccumulationAndAsyncCommunication
+/// (megatron/core/tensor_parallel/layers.py), transformer_engine/pytorch/module/linear.py.
 TensorId RankBlock::column_parallel(const std::string& name, TensorId x, std::uint64_t in, std::uint64_t out,
                                     Parameters parameters, Category category) {
     const TensorId y = block_.linear(name, x, in, out, std::move(parameters), category);
     if (c_.gathers()) {
         block_.last().forward_workspace = {.per_token = in};
         block_.last().backward_workspace = {.per_token = 2 * in};
+        communicate(CollectiveKind::all_gather, GroupKind::tensor_group, CollectiveMoment::before_forward, in,
+                    c_.overlaps_tensor_parallel);
+        communicate(CollectiveKind::all_gather, GroupKind::tensor_group, CollectiveMoment::before_backward,
+                    in, true);
+        communicate(CollectiveKind::reduce_scatter, GroupKind::tensor_group, CollectiveMoment::after_backward,
+                    in, true);
+    } else if (c_.tensor > 1) {
+        communicate(CollectiveKind::all_reduce, GroupKind::tensor_group, CollectiveMoment::after_backward, in,
+                    true);
     }
     return y;
 }
@@ -50,7 +72,16 @@ TensorId RankBlock::row_parallel(const std::string& name, TensorId x, std::uint6
     op.out_features = out;
     op.forward_flops = {.per_token = 2 * in * out};
     op.backward_flops = {.per_token = 4 * in * out};
-    if (c_.gathers()) op.forward_workspace = op.backward_workspace = {.per_token = out};
+    if (c_.gathers()) {
+        op.forward_workspace = op.backward_workspace = {.per_token = out};
+        communicate(CollectiveKind::reduce_scatter, GroupKind::tensor_group, CollectiveMoment::after_forward,
+                    out, c_.overlaps_tensor_parallel);
+        communicate(CollectiveKind::all_gather, GroupKind::tensor_group, CollectiveMoment::before_backward,
+                    out, c_.overlaps_tensor_parallel);
+    } else if (c_.tensor > 1) {
+        communicate(CollectiveKind::all_reduce, GroupKind::tensor_group, CollectiveMoment::after_forward,
+                    out);
+    }
     return y;
 }
 

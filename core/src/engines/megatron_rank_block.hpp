@@ -50,6 +50,10 @@ public:
     /// Dropout on a branch and the residual addition.
     TensorId dropout_add(const std::string& name, TensorId residual, TensorId branch);
 
+    /// Adds to the operator written last a collective of `width` elements a token (of all ranks together).
+    void communicate(CollectiveKind kind, GroupKind group, CollectiveMoment moment, std::uint64_t width,
+                     bool overlapped = false, TensorDType dtype = TensorDType::compute);
+
 private:
     const MegatronContext& c_;
     BlockBuilder block_;

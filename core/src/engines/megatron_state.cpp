@@ -27,7 +27,8 @@ MegatronStatePlan megatron_state_plan(const Scenario& scenario, const MegatronOp
         .gradients = training.gradient_dtype,
         .master = training.master_dtype,
         .states = {optimizer_state_tensors(training.optimizer), training.optimizer_state_dtype},
-        .per_parameter_gradients = options.generation == MegatronGeneration::lm_2021};
+        .per_parameter_gradients = options.generation == MegatronGeneration::lm_2021,
+        .overlap_param_gather = options.overlap_param_gather};
     if (plan.distributed) {
         plan.shards = training.shard_group / options.num_distributed_optimizer_instances;
         if (training.shard_group == replicas / options.num_distributed_optimizer_instances)
@@ -66,14 +67,15 @@ MegatronState::MegatronState(const StageModel& stage, const MegatronStatePlan& p
                 (is_expert(model_.parameters[p]) ? experts : dense).push_back(p);
         // Only the first chunk of the first stage is worth splitting into buckets.
         const bool bucketed = first_stage && c == 0;
-        add_buffer(std::move(dense), plan_.shards, bucketed);
-        if (!experts.empty()) add_buffer(std::move(experts), plan_.expert_shards, bucketed);
+        add_buffer(std::move(dense), plan_.shards, bucketed, false);
+        if (!experts.empty()) add_buffer(std::move(experts), plan_.expert_shards, bucketed, true);
     }
     for (std::uint32_t p = 0; p < model_.parameters.size(); ++p)
         if (model_.parameters[p].shared_with) buffer_of_[p] = buffer_of_[*model_.parameters[p].shared_with];
 }
 
-void MegatronState::add_buffer(std::vector<std::uint32_t> members, std::uint64_t shards, bool bucketed) {
+void MegatronState::add_buffer(std::vector<std::uint32_t> members, std::uint64_t shards, bool bucketed,
+                               bool experts) {
     std::vector<BufferedParameter> parameters;
     for (const std::uint32_t p : members)
         parameters.push_back(
@@ -87,6 +89,7 @@ void MegatronState::add_buffer(std::vector<std::uint32_t> members, std::uint64_t
                        .layout = megatron_buffer(parameters, options),
                        .shards = shards,
                        .unit = static_cast<std::uint32_t>(model_.parameters.size()) + index};
+    buffer.experts = experts;
     buffer.owned = buffer.layout.numel / (plan_.distributed ? shards : 1);
     buffers_.push_back(std::move(buffer));
 }
@@ -227,43 +230,71 @@ void MegatronState::renew_main_gradients(ProgramBuilder& builder) {
     }
 }
 
+GroupKind MegatronState::group_of(const ChunkBuffer& buffer) const {
+    if (buffer.experts) return GroupKind::expert_data_group;
+    return plan_.distributed ? GroupKind::shard_group : GroupKind::replica_group;
+}
+
+OperationId MegatronState::reduce(ProgramBuilder& builder, const ChunkBuffer& buffer,
+                                  std::uint64_t elements) const {
+    return builder.on_stream(
+        Stream::reduce,
+        Collective{.kind = plan_.distributed ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce,
+                   .group = group_of(buffer),
+                   .send = {buffer.gradients, false},
+                   .receive = {buffer.gradients, plan_.distributed},
+                   .dtype = plan_.gradients,
+                   .elements = elements,
+                   .unit = buffer.unit},
+        builder.last(Stream::compute));
+}
+
+OperationId MegatronState::gather(ProgramBuilder& builder, const ChunkBuffer& buffer,
+                                  std::vector<OperationId> waits) const {
+    return builder.on_stream(Stream::gather,
+                             Collective{.kind = CollectiveKind::all_gather,
+                                        .group = group_of(buffer),
+                                        .send = {buffer.parameters, true},
+                                        .receive = {buffer.parameters, false},
+                                        .dtype = plan_.parameters,
+                                        .elements = buffer.layout.numel,
+                                        .unit = buffer.unit},
+                             std::move(waits));
+}
+
+void MegatronState::gradient_ready(ProgramBuilder& builder, std::uint32_t parameter) {
+    ChunkBuffer& buffer = buffers_[buffer_of_[parameter]];
+    if (!plan_.buffer.bucket_size || buffer.gradients == no_buffer) return;
+    if (model_.parameters[parameter].shared_with) return;
+    buffer.ready += model_.parameters[parameter].numel;
+    if (buffer.ready - buffer.reduced < *plan_.buffer.bucket_size) return;
+    reduce(builder, buffer, buffer.ready - buffer.reduced);
+    buffer.reduced = buffer.ready;
+}
+
+void MegatronState::gather_parameters(ProgramBuilder& builder) {
+    if (!plan_.distributed || !plan_.overlap_param_gather) return;
+    for (const ChunkBuffer& buffer : buffers_) gather(builder, buffer, {});
+}
+
 /// Gradients are reduced and parameters gathered in place, a buffer at a time.
 void MegatronState::append_step(ProgramBuilder& builder) {
-    for (const ChunkBuffer& buffer : buffers_) {
-        const BufferId gradients = buffer.gradients == no_buffer ? no_buffer : buffer.gradients;
-        std::vector<OperationId> reduced = builder.last(Stream::compute);
-        if (gradients != no_buffer)
-            reduced = {builder.on_stream(
-                Stream::reduce,
-                Collective{
-                    .kind = plan_.distributed ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce,
-                    .group = plan_.distributed ? GroupKind::shard_group : GroupKind::replica_group,
-                    .send = {gradients, false},
-                    .receive = {gradients, plan_.distributed},
-                    .dtype = plan_.gradients,
-                    .elements = buffer.layout.numel,
-                    .unit = buffer.unit},
-                reduced)};
+    for (ChunkBuffer& buffer : buffers_) {
+        const bool has_gradients = buffer.gradients != no_buffer;
+        if (has_gradients && buffer.reduced < buffer.layout.numel)
+            reduce(builder, buffer, buffer.layout.numel - buffer.reduced);
+        buffer.ready = buffer.reduced = 0;
         const OperationId stepped =
             builder.on_stream(Stream::compute,
                               OptimizerStep{.unit = buffer.unit,
                                             .parameters = {buffer.parameters, plan_.distributed},
-                                            .gradients = {gradients, plan_.distributed},
+                                            .gradients = {buffer.gradients, plan_.distributed},
                                             .master = {buffer.master, false},
                                             .momentum = {buffer.momentum, false},
                                             .variance = {buffer.variance, false},
                                             .elements = buffer.owned},
-                              reduced);
-        if (plan_.distributed)
-            builder.on_stream(Stream::gather,
-                              Collective{.kind = CollectiveKind::all_gather,
-                                         .group = GroupKind::shard_group,
-                                         .send = {buffer.parameters, true},
-                                         .receive = {buffer.parameters, false},
-                                         .dtype = plan_.parameters,
-                                         .elements = buffer.layout.numel,
-                                         .unit = buffer.unit},
-                              {stepped});
+                              builder.last(has_gradients ? Stream::reduce : Stream::compute));
+        if (plan_.distributed && !plan_.overlap_param_gather) gather(builder, buffer, {stepped});
     }
 }
 

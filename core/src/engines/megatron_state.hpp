@@ -17,6 +17,7 @@ struct MegatronStatePlan {
     std::optional<DType> main_gradients;   ///< copies of the gradients for the optimizer, made in the step
     std::vector<DType> states;             ///< one tensor each
     bool per_parameter_gradients = false;  ///< Megatron-LM 2021: no gradient buffer
+    bool overlap_param_gather = false;     ///< parameters are gathered under the next step's forward
     MegatronBufferOptions buffer;
 };
 
@@ -45,6 +46,10 @@ public:
         return buffers_[buffer_of_[parameter]].gradients;
     }
     const std::vector<BufferId>& kept_gradients() const { return kept_gradients_; }
+    /// overlap_grad_reduce: the last micro-batch has left this gradient; full buckets are reduced.
+    void gradient_ready(ProgramBuilder& builder, std::uint32_t parameter);
+    /// overlap_param_gather: what the optimizer of the step before has updated.
+    void gather_parameters(ProgramBuilder& builder);
     void append_step(ProgramBuilder& builder);
 
 private:
@@ -61,11 +66,17 @@ private:
         BufferId parameters = no_buffer, gradients = no_buffer, master = no_buffer, momentum = no_buffer,
                  variance = no_buffer;
         std::uint64_t owned = 0;
+        bool experts = false;
+        std::uint64_t ready = 0, reduced = 0;  ///< elements, under overlap_grad_reduce
     };
 
     Buffer of_parameter(BufferRole role, Category category, DType dtype, std::uint32_t parameter,
                         std::uint64_t numel) const;
-    void add_buffer(std::vector<std::uint32_t> members, std::uint64_t shards, bool bucketed);
+    void add_buffer(std::vector<std::uint32_t> members, std::uint64_t shards, bool bucketed, bool experts);
+    GroupKind group_of(const ChunkBuffer& buffer) const;
+    OperationId reduce(ProgramBuilder& builder, const ChunkBuffer& buffer, std::uint64_t elements) const;
+    OperationId gather(ProgramBuilder& builder, const ChunkBuffer& buffer,
+                       std::vector<OperationId> waits) const;
     void load_buffers(ProgramBuilder& builder, ChunkBuffer& buffer);
     std::vector<Piece> pieces_of(const ChunkBuffer& buffer) const;
 

@@ -14,6 +14,7 @@ public:
     /// Operations go to `section` from now on; it must outlive their appending.
     void begin(Section& section) {
         section_ = &section;
+        ++section_number_;
         last_.fill(no_operation);
     }
 
@@ -45,6 +46,8 @@ public:
         const OperationId id = last_[static_cast<std::size_t>(stream)];
         return id == no_operation ? std::vector<OperationId>{} : std::vector<OperationId>{id};
     }
+    /// Counts calls of begin(): operations of different sections never wait for each other.
+    std::uint32_t section_number() const { return section_number_; }
     /// Number that the next operation of this section gets.
     OperationId next() const { return static_cast<OperationId>(section_->operations.size()); }
     /// The host waits until every stream is empty.
@@ -63,7 +66,8 @@ private:
 
     StepProgram& program_;
     Section* section_ = nullptr;
-    std::array<OperationId, stream_count> last_{no_operation, no_operation, no_operation};
+    std::uint32_t section_number_ = 0;
+    std::array<OperationId, stream_count> last_{no_operation, no_operation, no_operation, no_operation};
 };
 
 }  // namespace zeroplan

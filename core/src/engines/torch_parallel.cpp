@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 namespace zeroplan {
 namespace {
@@ -12,8 +13,11 @@ enum class Split : std::uint8_t { none, columns, rows };
 
 class TensorParallelModel {
 public:
-    TensorParallelModel(ModelSpec model, std::uint64_t degree, bool sequence_parallel)
-        : model_(std::move(model)), degree_(degree), sequence_parallel_(sequence_parallel) {}
+    TensorParallelModel(ModelSpec model, const TrainingConfig& training)
+        : model_(std::move(model)),
+          degree_(training.tensor_parallel),
+          sequence_parallel_(training.sequence_parallel),
+          asynchronous_(training.async_tensor_parallel) {}
 
     ModelSpec split() {
         if (!model_.decoder)
@@ -101,7 +105,10 @@ private:
             tensor.extent = part(tensor.extent, tensor.name);
         }
         for (std::size_t o = 0; o < kind.operators.size(); ++o) split_operator(kind.operators[o]);
-        if (sequence_parallel_) add_collectives(kind, splits);
+        if (sequence_parallel_)
+            add_collectives(kind, splits);
+        else
+            add_all_reduces(kind, splits);
     }
 
     /// Tensors between a column-parallel product and the row-parallel one behind it (or the loss).
@@ -126,10 +133,41 @@ private:
                        share(extent->per_sequence)};
     }
 
+    OperatorCollective communicate(CollectiveKind collective, CollectiveMoment moment,
+                                   const Extent& whole) const {
+        return {.kind = collective,
+                .group = GroupKind::tensor_group,
+                .moment = moment,
+                .extent = whole,
+                .overlapped = asynchronous_};
+    }
+
+    /// Without sequence parallelism a partial result is all-reduced where it is made: forward behind
+    /// row-parallel products, backward behind the first of the column-parallel ones that read one tensor.
+    void add_all_reduces(BlockKind& kind, const std::vector<Split>& splits) const {
+        std::vector<bool> reduced(kind.tensors.size(), false);
+        for (std::size_t o = 0; o < kind.operators.size(); ++o) {
+            Operator& op = kind.operators[o];
+            if (is_partial(op, splits[o]))
+                op.collectives.push_back(communicate(CollectiveKind::all_reduce,
+                                                     CollectiveMoment::after_forward,
+                                                     kind.tensors[op.outputs.front()].extent));
+            if (splits[o] != Split::columns || reduced[op.inputs.front()]) continue;
+            reduced[op.inputs.front()] = true;
+            op.collectives.push_back(communicate(CollectiveKind::all_reduce, CollectiveMoment::after_backward,
+                                                 kind.tensors[op.inputs.front()].extent));
+        }
+    }
+
+    static bool is_partial(const Operator& op, Split split) {
+        return split == Split::rows || (op.kind == OperatorKind::embedding && !op.in_place);
+    }
+
     /// Gathers in front of column-parallel products and reduce-scatters behind row-parallel ones.
     void add_collectives(BlockKind& kind, const std::vector<Split>& splits) {
         std::vector<Operator> operators;
         std::vector<std::uint32_t> gathered(kind.tensors.size(), 0);
+        std::set<std::uint32_t> overlapped;
         for (std::size_t o = 0; o < kind.operators.size(); ++o) {
             Operator op = kind.operators[o];
             if (splits[o] == Split::columns) {
@@ -139,9 +177,8 @@ private:
                     if (tensor == op.inputs.front()) tensor = whole;
                 op.inputs.front() = whole;
             }
-            const bool partial =
-                splits[o] == Split::rows || (op.kind == OperatorKind::embedding && !op.in_place);
-            if (!partial) {
+            if (asynchronous_) add_overlapped(kind, op, splits[o], overlapped);
+            if (!is_partial(op, splits[o])) {
                 operators.push_back(std::move(op));
                 continue;
             }
@@ -149,11 +186,45 @@ private:
             op.outputs.front() = add_whole(kind, result, op.name + ".partial");
             const std::uint32_t whole = op.outputs.front();
             const std::string name = op.name + ".reduce_scatter";
+            const bool hidden = asynchronous_ && op.kind == OperatorKind::linear;
             operators.push_back(std::move(op));
             operators.push_back(
-                {.name = name, .kind = OperatorKind::elementwise, .inputs = {whole}, .outputs = {result}});
+                {.name = name,
+                 .kind = OperatorKind::elementwise,
+                 .inputs = {whole},
+                 .outputs = {result},
+                 .collectives = moved_whole(kind, whole, hidden, CollectiveMoment::before_backward,
+                                            CollectiveMoment::after_forward)});
         }
         kind.operators = std::move(operators);
+    }
+
+    /// One gather and one reduce-scatter of a tensor. `hidden`: asynchronous tensor parallelism has put them
+    /// into the products (add_overlapped), and this operator only allocates.
+    std::vector<OperatorCollective> moved_whole(const BlockKind& kind, std::uint32_t whole, bool hidden,
+                                                CollectiveMoment gathers, CollectiveMoment scatters) const {
+        const Extent extent = hidden ? Extent{} : kind.tensors[whole].extent;
+        std::vector<OperatorCollective> moves{communicate(CollectiveKind::all_gather, gathers, extent),
+                                              communicate(CollectiveKind::reduce_scatter, scatters, extent)};
+        for (OperatorCollective& move : moves) move.overlapped = false;
+        return moves;
+    }
+
+    /// Products that read one gathered tensor share the gather: the first has it.
+    /// source: torch/distributed/_symmetric_memory: fused_all_gather_matmul, fused_matmul_reduce_scatter.
+    void add_overlapped(const BlockKind& kind, Operator& op, Split split,
+                        std::set<std::uint32_t>& gathered) const {
+        using Moment = CollectiveMoment;
+        if (op.kind != OperatorKind::linear || split == Split::none) return;
+        const bool columns = split == Split::columns;
+        const std::uint32_t tensor = columns ? op.inputs.front() : op.outputs.front();
+        Extent whole = kind.tensors[tensor].extent;
+        if (columns && !gathered.insert(tensor).second) return;
+        if (!columns) whole = {whole.per_token * degree_, whole.per_token_pair * degree_, whole.constant};
+        op.collectives.push_back(communicate(
+            CollectiveKind::all_gather, columns ? Moment::before_forward : Moment::before_backward, whole));
+        op.collectives.push_back(communicate(
+            CollectiveKind::reduce_scatter, columns ? Moment::after_backward : Moment::after_forward, whole));
     }
 
     std::uint32_t add_whole(BlockKind& kind, std::uint32_t part, std::string name) const {
@@ -169,14 +240,44 @@ private:
         const std::string name = kind.tensors[part].name + ".gathered";
         const std::uint32_t whole = add_whole(kind, part, name);
         operators.push_back(
-            {.name = name, .kind = OperatorKind::elementwise, .inputs = {part}, .outputs = {whole}});
+            {.name = name,
+             .kind = OperatorKind::elementwise,
+             .inputs = {part},
+             .outputs = {whole},
+             .collectives = moved_whole(kind, whole, asynchronous_, CollectiveMoment::before_forward,
+                                        CollectiveMoment::after_backward)});
         return whole;
     }
 
     ModelSpec model_;
     std::uint64_t degree_;
-    bool sequence_parallel_;
+    bool sequence_parallel_, asynchronous_;
 };
+
+/// Ring attention: a rank's queries meet the keys and values of all ranks, which come while it works on those
+/// that are there; their gradients go back. source: torch/distributed/tensor/experimental/_attention.py.
+void split_sequences(ModelSpec& model, std::uint64_t ranks) {
+    for (BlockKind& kind : model.block_kinds) {
+        for (Operator& op : kind.operators) {
+            if (op.kind != OperatorKind::attention) continue;
+            op.forward_flops.per_token_pair *= ranks;
+            op.backward_flops.per_token_pair *= ranks;
+            Extent exchanged;
+            for (std::size_t i = 1; i < op.inputs.size(); ++i)
+                exchanged.per_token += ranks * kind.tensors[op.inputs[i]].extent.per_token;
+            const auto add = [&](CollectiveKind collective, CollectiveMoment moment) {
+                op.collectives.push_back({.kind = collective,
+                                          .group = GroupKind::context_group,
+                                          .moment = moment,
+                                          .extent = exchanged,
+                                          .overlapped = true});
+            };
+            add(CollectiveKind::all_gather, CollectiveMoment::before_forward);
+            add(CollectiveKind::all_gather, CollectiveMoment::before_backward);
+            add(CollectiveKind::reduce_scatter, CollectiveMoment::after_backward);
+        }
+    }
+}
 
 }  // namespace
 
@@ -185,9 +286,8 @@ Scenario rank_scenario(const Scenario& scenario) {
     TrainingConfig& training = rank.training;
     training.sequence_length /= training.context_parallel;
     if (training.tensor_parallel > 1)
-        rank.model =
-            TensorParallelModel(std::move(rank.model), training.tensor_parallel, training.sequence_parallel)
-                .split();
+        rank.model = TensorParallelModel(std::move(rank.model), training).split();
+    if (training.context_parallel > 1) split_sequences(rank.model, training.context_parallel);
     return rank;
 }
 

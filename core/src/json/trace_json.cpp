@@ -49,7 +49,7 @@ private:
 
     void add_names(std::uint32_t group) {
         event('M', "process_name", group, 0, 0, named("ranks " + to_string(plan_.rank_groups[group].ranks)));
-        for (const Stream stream : {Stream::compute, Stream::gather, Stream::reduce})
+        for (const Stream stream : {Stream::compute, Stream::gather, Stream::reduce, Stream::exchange})
             event('M', "thread_name", group, thread_of(stream), 0,
                   named(fmt::format("{} stream", to_string(stream))));
     }

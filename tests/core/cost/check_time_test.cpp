@@ -25,6 +25,15 @@ TEST(CheckTime, NamesTheDegreeThatIsNotTimed) {
     EXPECT_THROW(check_time_is_modelled({.expert_parallel = 2}), Error);
 }
 
+TEST(CheckTime, AcceptsWhatTheEnginesProgramsCommunicate) {
+    EXPECT_NO_THROW(check_time_is_modelled({.engine = EngineKind::megatron,
+                                            .tensor_parallel = 2,
+                                            .pipeline_parallel = 4,
+                                            .context_parallel = 2,
+                                            .expert_parallel = 2}));
+    EXPECT_NO_THROW(check_time_is_modelled({.engine = EngineKind::fsdp2, .tensor_parallel = 8}));
+}
+
 TEST(CheckTime, NamesTheOffloadThatIsNotTimed) {
     try {
         check_time_is_modelled({.offload_optimizer = OffloadTarget::cpu});

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <random>
 
+#include "core/cost/pipeline_plan.hpp"
 #include "core/cost/random_program.hpp"
 #include "core/cost/tiny_plan.hpp"
 #include "zeroplan/collective_cost.hpp"
@@ -47,10 +48,10 @@ TEST(ClosedFormTimes, AStreamRunsOneNodeAfterTheOther) {
 
 TEST(ClosedFormTimes, ANodeWaitsForOtherLanes) {
     TimedProgram program;
-    program.sections = {
-        {1,
-         {{.lane = 1, .seconds = 4}, {.lane = 0, .seconds = 1, .after = {no_node, 0, no_node, no_node}}},
-         {}}};
+    program.sections = {{1,
+                         {{.lane = 1, .seconds = 4},
+                          {.lane = 0, .seconds = 1, .after = {no_node, 0, no_node, no_node, no_node}}},
+                         {}}};
     EXPECT_EQ(closed_form_times(program), (NodeTimes{{0, 4}, {4, 5}}));
 }
 
@@ -63,12 +64,52 @@ TEST(ClosedFormTimes, StreamsRunOnWhileAnotherSectionBegins) {
 
 TEST(ClosedFormTimes, AHostThatWaitedHoldsBackTheNextIteration) {
     TimedProgram program;
-    program.sections = {{2,
-                         {{.lane = 0, .seconds = 1, .after = {no_node, no_node, no_node, host_at_start}},
-                          {.lane = 1, .seconds = 3, .after = {no_node, no_node, no_node, host_at_start}},
-                          {.lane = host_lane, .after = {no_node, 1, no_node, no_node}}},
-                         {}}};
+    program.sections = {
+        {2,
+         {{.lane = 0, .seconds = 1, .after = {no_node, no_node, no_node, no_node, host_at_start}},
+          {.lane = 1, .seconds = 3, .after = {no_node, no_node, no_node, no_node, host_at_start}},
+          {.lane = host_lane, .after = {no_node, 1, no_node, no_node, no_node}}},
+         {}}};
     EXPECT_EQ(closed_form_times(program), (NodeTimes{{0, 1}, {0, 3}, {3, 3}, {3, 4}, {3, 6}, {6, 6}}));
+}
+
+TEST(ClosedFormTimes, AReceiveWaitsForItsSend) {
+    TimedProgram first, second;
+    first.sections = {{2, {{.lane = 0, .seconds = 3, .transfer = TransferSide::send, .channel = 7}}, {}}};
+    second.sections = {
+        {2, {{.lane = 0, .transfer = TransferSide::receive, .channel = 7}, {.lane = 0, .seconds = 1}}, {}}};
+    const std::vector<NodeTimes> times = closed_form_times(std::vector{second, first});
+    EXPECT_EQ(times[0], (NodeTimes{{3, 3}, {3, 4}, {6, 6}, {6, 7}}));
+    first.sections[0].repeat = 1;
+    EXPECT_THROW(closed_form_times(std::vector{second, first}), Error);
+}
+
+TEST(ClosedForm, APipelineOfEqualStagesTakesMicroBatchesAndBubble) {
+    // (m + p - 1) (f + b): the textbook's 1F1B without message time.
+    for (const std::uint32_t stages : {2U, 4U, 8U}) {
+        for (const std::uint32_t micro_batches : {1U, 3U, 8U, 40U}) {
+            const Plan plan =
+                test::pipeline_plan(std::vector<std::uint64_t>(stages, 1), micro_batches, 1'000'000, 0);
+            const double pass = work_s(plan, 1'000'000) + work_s(plan, 2'000'000);
+            const StepTimeline step = closed_form_step(plan);
+            EXPECT_NEAR(step.step_time_s, (micro_batches + stages - 1) * pass, 1e-12);
+            EXPECT_NEAR(step.bubble_s, (stages - 1) * pass, 1e-12);
+        }
+    }
+}
+
+TEST(ClosedForm, TheSlowestStageSetsThePaceOfAPipeline) {
+    const Plan plan = test::pipeline_plan({1, 3, 1}, 50, 1'000'000, 0);
+    const double slow = work_s(plan, 3'000'000) + work_s(plan, 6'000'000),
+                 fast = work_s(plan, 1'000'000) + work_s(plan, 2'000'000);
+    EXPECT_NEAR(closed_form_step(plan).step_time_s, 50 * slow + 2 * fast, 1e-9);
+}
+
+TEST(ClosedForm, MessagesAddToTheStep) {
+    const double without = closed_form_step(test::pipeline_plan({1, 1}, 8, 1'000'000, 0)).step_time_s;
+    const Plan plan = test::pipeline_plan({1, 1}, 8, 1'000'000, 25'000'000);
+    // 50 MB over a NIC of 50 GB/s: a millisecond and NCCL's latency, exposed at least twice.
+    EXPECT_GE(closed_form_step(plan).step_time_s, without + 2 * 1e-3);
 }
 
 TEST(TimeProgram, OperationsThatFollowEachOtherAreOneNode) {

@@ -48,6 +48,71 @@ TEST(GroupPlacement, TakesTheGroupSpreadWorst) {
     EXPECT_EQ(group_placement(GroupKind::shard_group, 6, test_cluster(3)), (GroupPlacement{6, 2, 4, 2}));
 }
 
+// tp 4 · cp 2 · dp 4 · pp 2 on 8 nodes of 8, numbered in that order.
+TEST(GroupPlacement, ModelParallelGroupsFollowTheOrderOfRanks) {
+    const GroupSizes sizes{
+        .shard = 8, .tensor = 4, .context = 2, .pipeline = 2, .expert = 2, .expert_tensor = 4};
+    const auto place = [&](GroupKind kind) { return group_placement(kind, sizes, test_cluster(8)); };
+    EXPECT_EQ(place(GroupKind::tensor_group), (GroupPlacement{4, 1, 4, 4}));
+    EXPECT_EQ(place(GroupKind::context_group), (GroupPlacement{2, 1, 2, 2}));      // ranks 0, 4
+    EXPECT_EQ(place(GroupKind::shard_group), (GroupPlacement{8, 4, 2, 2}));        // 0, 4, 8, … 28
+    EXPECT_EQ(place(GroupKind::expert_group), (GroupPlacement{2, 1, 2, 2}));       // 0, 4
+    EXPECT_EQ(place(GroupKind::expert_data_group), (GroupPlacement{4, 4, 1, 1}));  // 0, 8, 16, 24
+}
+
+TEST(GroupPlacement, TensorGroupsOfAWholeNodeLeaveOneRankANodeToData) {
+    const GroupSizes sizes{.shard = 16, .tensor = 8};
+    EXPECT_EQ(group_placement(GroupKind::tensor_group, sizes, test_cluster(16)),
+              (GroupPlacement{8, 1, 8, 8}));
+    EXPECT_EQ(group_placement(GroupKind::shard_group, sizes, test_cluster(16)),
+              (GroupPlacement{16, 16, 1, 1}));
+}
+
+TEST(CollectiveCost, AllToAllSharesTheBufferBetweenLinkAndNic) {
+    // 16 ranks on 2 nodes: of a rank's 16 GB, 7/16 stay on the node (370.8 GB/s) and 8/16 leave it (50 GB/s).
+    const ClusterSpec cluster = test_cluster(2);
+    const CollectiveCost cost =
+        collective_cost(CollectiveKind::all_to_all, Bytes{16'000'000'000}, world_of(cluster), cluster);
+    EXPECT_EQ(cost.algorithm, CollectiveAlgorithm::pairwise);
+    EXPECT_NEAR(cost.nic_weight * cost.unit_bytes, 8e9, 1);
+    EXPECT_NEAR(cost.intra_weight * cost.unit_bytes, 7e9, 1);
+    EXPECT_NEAR(cost.transfer_s, 8e9 / 50e9, 1e-9);
+}
+
+TEST(CollectiveCost, AMessageTakesOneLink) {
+    const ClusterSpec cluster = test_cluster(2);
+    const CollectiveCost far = message_cost(Bytes{500'000'000}, true, cluster);
+    EXPECT_NEAR(far.transfer_s, 0.01, 1e-9);
+    EXPECT_EQ(far.intra_weight, 0U);
+    EXPECT_NEAR(message_cost(Bytes{370'800'000}, false, cluster).transfer_s, 1e-3, 1e-9);
+}
+
+TEST(CollectiveCost, AForcedAlgorithmIsTaken) {
+    const ClusterSpec cluster = test_cluster(1);
+    const auto forced = [&](CollectiveAlgorithm algorithm) {
+        return collective_cost(CollectiveKind::all_reduce, Bytes{16'000'000'000}, world_of(cluster), cluster,
+                               {algorithm, std::nullopt});
+    };
+    EXPECT_EQ(forced(CollectiveAlgorithm::ring).algorithm, CollectiveAlgorithm::ring);
+    EXPECT_GT(forced(CollectiveAlgorithm::ring).seconds(), forced(CollectiveAlgorithm::nvls).seconds());
+    EXPECT_THROW(forced(CollectiveAlgorithm::nvls_tree), Error);
+}
+
+TEST(CollectiveCost, GrowsWithTheBytes) {
+    for (const std::uint64_t nodes : {1U, 2U, 16U}) {
+        const ClusterSpec cluster = test_cluster(nodes);
+        for (const CollectiveKind kind : {CollectiveKind::all_gather, CollectiveKind::reduce_scatter,
+                                          CollectiveKind::all_reduce, CollectiveKind::all_to_all}) {
+            double before = 0;
+            for (std::uint64_t bytes = 1024; bytes <= 16ULL << 30; bytes *= 4) {
+                const double now = collective_cost(kind, Bytes{bytes}, world_of(cluster), cluster).seconds();
+                EXPECT_GE(now, before) << to_string(kind) << " of " << bytes << " on " << nodes;
+                before = now;
+            }
+        }
+    }
+}
+
 // NCCL's latencies for 1024 H100 on 128 nodes (2.30.7; hand: base + 896 local steps + 127 network steps).
 TEST(CollectiveCost, RingLatencyOn1024Ranks) {
     const ClusterSpec cluster = test_cluster(128);

@@ -140,6 +140,14 @@ TEST(CostModel, AccumulateOfASliceMovesTheSlice) {
     EXPECT_DOUBLE_EQ(model_of(plan).cost(Accumulate{.from = {0, true}, .to = {1, true}}).bytes, 1e6 * 12);
 }
 
+TEST(CostModel, AccumulateIntoAFlatBufferMovesOneTensor) {
+    // A bf16 gradient of 1e6 elements is read, its place in the fp32 buffer read and written.
+    const std::vector<Buffer> buffers{{.dtype = DType::bf16, .elements = 1'000'000},
+                                      {.dtype = DType::fp32, .elements = 500'000'000}};
+    Plan plan = test::test_plan(test::test_cluster(1), {}, buffers);
+    EXPECT_DOUBLE_EQ(model_of(plan).cost(Accumulate{.from = {0}, .to = {1}}).bytes, 1e6 * (2 + 4 + 4));
+}
+
 TEST(CostModel, NamesTheDtypeAGpuLacks) {
     ClusterSpec cluster = test::test_cluster(1);
     cluster.gpu.bf16_flop_per_s = 0;

@@ -22,9 +22,10 @@ struct Describe {
     std::string operator()(const Allocate& op) const { return "allocate " + buffer(op.buffer); }
     std::string operator()(const Free& op) const { return "free " + buffer(op.buffer); }
     std::string operator()(const Collective& op) const {
-        const bool inside_operator = op.send.buffer == no_buffer && op.receive.buffer == no_buffer;
-        return fmt::format("{} {}", to_string(op.kind),
-                           inside_operator ? to_string(op.group) : unit(op.unit));
+        const bool of_activations = op.group == GroupKind::tensor_group ||
+                                    op.group == GroupKind::context_group ||
+                                    op.group == GroupKind::expert_group;
+        return fmt::format("{} {}", to_string(op.kind), of_activations ? to_string(op.group) : unit(op.unit));
     }
     std::string operator()(const Accumulate& op) const { return "accumulate gradients of " + unit(op.unit); }
     std::string operator()(const Compute& op) const {

@@ -111,7 +111,6 @@ private:
         return nccl::hop_latency_us(nccl::Hardware::net, exposed ? Algorithm::tree : algorithm, protocol);
     }
     Channels search() const;
-    Channels tree_channels() const;
     double network_hops(CollectiveKind kind, Algorithm algorithm) const;
     double overhead_s(CollectiveKind kind, const CollectiveCost& cost) const;
     double ring_latency_us(CollectiveKind kind, Protocol protocol, double bytes) const;
@@ -155,19 +154,6 @@ Channels Communicator::search() const {
     return doubled ? Channels{2 * found.count, found.gb_per_s / 2} : found;
 }
 
-/// On two nodes NCCL rates a tree by its speed inside the node (tuning.cc: bwIntra up to two nodes), which
-/// the search raises on its own for other patterns than the ring.
-Channels Communicator::tree_channels() const {
-    const std::uint64_t local = placement_.ranks_per_node;
-    if (placement_.nodes != 2 || local == 1) return channels_;
-    const double link_gb = rates_.intra_node_bytes_per_s / giga;
-    const double share =
-        link_gb * static_cast<double>(local) / static_cast<double>(local - 1) / channels_.count;
-    const auto speeds = nccl::channel_speeds_gb(gpu_, false);
-    const auto step = std::find_if(speeds.begin(), speeds.end(), [share](double s) { return s <= share; });
-    return {channels_.count, std::max(channels_.gb_per_s, step == speeds.end() ? share : *step)};
-}
-
 /// Times that the buffer's first byte crosses the network, one after the other.
 double Communicator::network_hops(CollectiveKind kind, Algorithm algorithm) const {
     if (placement_.nodes == 1) return 0;
@@ -186,7 +172,8 @@ double Communicator::overhead_s(CollectiveKind kind, const CollectiveCost& cost)
     double overhead = c.collective_start_s.value + ramp(c.collective_ramp_s, c.collective_ramp_bytes) +
                       slow_hop_s_ * network_hops(kind, cost.algorithm);
     if (placement_.nodes > 1) overhead += ramp(c.network_ramp_s, c.network_ramp_bytes);
-    return overhead;
+    const double reached = (placement_.nodes > 1 ? c.network_payload : c.local_payload).value;
+    return overhead + cost.transfer_s * (1 / reached - 1);
 }
 
 double Communicator::ring_latency_us(CollectiveKind kind, Protocol protocol, double bytes) const {
@@ -227,8 +214,7 @@ double Communicator::tree_latency_us(Protocol protocol) const {
 
 double Communicator::tree_bus_gb(Protocol protocol, double bytes) const {
     const std::uint64_t n = placement_.nodes;
-    double bus =
-        std::min(0.92 * tree_channels().bus_gb_per_s(), channels_.count * nccl::tree_channel_gb(gpu_, n));
+    double bus = std::min(0.92 * channels_.bus_gb_per_s(), channels_.count * nccl::tree_channel_gb(gpu_, n));
     if (protocol == Protocol::ll) bus = std::min(bus / 3.8, nccl::ll_max_gb(gpu_, n));
     if (protocol == Protocol::ll128)
         bus = std::min(bus * (n == 1 ? 7.0 / 9.0 : 120.0 / 128.0),

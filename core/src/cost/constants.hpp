@@ -71,10 +71,10 @@ struct Constants {
                                      assumption};
     Constant xgmi_efficiency{"xgmi_efficiency", 0.8, "1", "taken as NVLink's", assumption};
     Constant bridge_bytes_per_s{
-        "nvlink_bridge_bytes_per_s", 300e9, "B/s",
-        "NVLink bridges of a PCIe card's pair (A100 and H100 PCIe data sheets: 600 GB/s "
-        "both ways)",
-        exact_rule};
+        "nvlink_bridge_bytes_per_s", 145e9, "B/s",
+        "NVLink bridges of a pair of PCIe cards: all-reduce reaches 116 GB/s on two H100 "
+        "PCIe (NVIDIA/nccl#1161), of 300 by the data sheet",
+        calibrated};
     Constant small_bridge_bytes_per_s{
         "nvlink_bridge_bytes_per_s_sm86", 56.25e9, "B/s",
         "NVLink bridge of RTX 3090 and RTX A6000 (data sheets: 112.5 GB/s both ways)", exact_rule};
@@ -83,8 +83,10 @@ struct Constants {
     Constant collective_ramp_bytes{"collective_ramp_half_bytes", 1024.0 * 1024, "B", published_collectives,
                                    calibrated};
     Constant network_ramp_s{"network_ramp_s", 60e-6, "s", published_collectives, calibrated};
-    Constant network_ramp_bytes{"network_ramp_half_bytes", 4 * 1024.0 * 1024, "B", published_collectives,
+    Constant network_ramp_bytes{"network_ramp_half_bytes", 16 * 1024.0 * 1024, "B", published_collectives,
                                 calibrated};
+    Constant local_payload{"collective_share_of_link", 0.97, "1", published_collectives, calibrated};
+    Constant network_payload{"collective_share_of_network", 0.9, "1", published_collectives, calibrated};
     Constant efa_hop_s{
         "efa_hop_s", 40e-6, "s",
         "libfabric over EFA beyond InfiniBand, a network hop: AWS's nccl-tests tables of p4d and "

@@ -22,7 +22,7 @@ public:
 
     std::string write(const std::vector<StepTimeline>& timelines) {
         out_ = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
-        for (std::uint32_t g = 0; g < timelines.size(); ++g) add_names(g);
+        for (std::uint32_t g = 0; g < timelines.size(); ++g) add_names(g, timelines[g]);
         for (std::uint32_t g = 0; g < timelines.size(); ++g) {
             add_operations(g, timelines[g]);
             add_memory(g, timelines[g]);
@@ -47,15 +47,23 @@ private:
     }
     static std::size_t thread_of(Stream stream) { return static_cast<std::size_t>(stream) + 1; }
 
-    void add_names(std::uint32_t group) {
+    static bool uses(const StepTimeline& timeline, Stream stream) {
+        return std::any_of(timeline.operations.begin(), timeline.operations.end(),
+                           [stream](const TimedOperation& o) { return o.stream == stream; });
+    }
+
+    void add_names(std::uint32_t group, const StepTimeline& timeline) {
         event('M', "process_name", group, 0, 0, named("ranks " + to_string(plan_.rank_groups[group].ranks)));
-        for (const Stream stream : {Stream::compute, Stream::gather, Stream::reduce, Stream::exchange})
+        for (const Stream stream : {Stream::compute, Stream::gather, Stream::reduce, Stream::exchange}) {
+            if (stream == Stream::exchange && !uses(timeline, stream)) continue;
             event('M', "thread_name", group, thread_of(stream), 0,
                   named(fmt::format("{} stream", to_string(stream))));
+        }
     }
 
     void add_operations(std::uint32_t group, const StepTimeline& timeline) {
         const StepProgram& program = plan_.programs[plan_.rank_groups[group].program];
+        const std::uint32_t number = plan_.rank_groups[group].program;
         std::vector<const TimedOperation*> by_start;
         for (const TimedOperation& timed : timeline.operations) by_start.push_back(&timed);
         std::stable_sort(by_start.begin(), by_start.end(),
@@ -64,7 +72,7 @@ private:
             const Section& section = program.step[timed->section];
             const Operation& operation = section.operations[timed->operation];
             const double duration = timed->end_s - timed->start_s;
-            event('X', describe(operation, program, plan_.scenario.model, plan_.layout), group,
+            event('X', describe(operation, program, model_of(plan_, number), layout_of(plan_, number)), group,
                   thread_of(timed->stream), timed->start_s,
                   fmt::format("\"cat\":\"{}\",\"dur\":{:.4f},\"args\":{{\"section\":{},\"iteration\":{}}}",
                               to_string(timed->stream), duration * microseconds, quoted(section.name),

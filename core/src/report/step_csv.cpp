@@ -20,12 +20,13 @@ std::string field(const std::string& text) {
 std::string step_csv(const Plan& plan, const std::vector<StepTimeline>& timelines) {
     std::string out = "rank_group,section,iteration,stream,operation,start_s,end_s\n";
     for (std::size_t g = 0; g < timelines.size(); ++g) {
-        const StepProgram& program = plan.programs[plan.rank_groups[g].program];
+        const std::uint32_t number = plan.rank_groups[g].program;
+        const StepProgram& program = plan.programs[number];
         const std::string ranks = field(to_string(plan.rank_groups[g].ranks));
         for (const TimedOperation& timed : timelines[g].operations) {
             const Section& section = program.step[timed.section];
-            const std::string name =
-                describe(section.operations[timed.operation], program, plan.scenario.model, plan.layout);
+            const std::string name = describe(section.operations[timed.operation], program,
+                                              model_of(plan, number), layout_of(plan, number));
             fmt::format_to(std::back_inserter(out), "{},{},{},{},{},{:.9g},{:.9g}\n", ranks,
                            field(section.name), timed.iteration, to_string(timed.stream), field(name),
                            timed.start_s, timed.end_s);

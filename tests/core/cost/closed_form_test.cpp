@@ -99,10 +99,11 @@ TEST(ClosedForm, APipelineOfEqualStagesTakesMicroBatchesAndBubble) {
 }
 
 TEST(ClosedForm, TheSlowestStageSetsThePaceOfAPipeline) {
-    const Plan plan = test::pipeline_plan({1, 3, 1}, 50, 1'000'000, 0);
-    const double slow = work_s(plan, 3'000'000) + work_s(plan, 6'000'000),
+    const Plan plan = test::pipeline_plan({1, 4, 1}, 50, 1'000'000, 0);
+    const double slow = work_s(plan, 4'000'000) + work_s(plan, 8'000'000),
                  fast = work_s(plan, 1'000'000) + work_s(plan, 2'000'000);
-    EXPECT_NEAR(closed_form_step(plan).step_time_s, 50 * slow + 2 * fast, 1e-9);
+    // The last stage's first pass hides behind the slow stage's second forward.
+    EXPECT_NEAR(closed_form_step(plan).step_time_s, 50 * slow + fast, 1e-9);
 }
 
 TEST(ClosedForm, MessagesAddToTheStep) {

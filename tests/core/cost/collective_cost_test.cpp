@@ -127,7 +127,7 @@ TEST(CollectiveCost, RingLatencyOn1024Ranks) {
     EXPECT_EQ(middle.protocol, CollectiveProtocol::ll128);
     EXPECT_NEAR(middle.latency_s, (14.0 + 896 * 1.9 + 127 * 4.0) * 1e-6, 1e-12);
     EXPECT_NEAR(middle.transfer_s, 1e8 * 1023 / 1024 / (8 * 36.7e9), 1e-9);
-    EXPECT_NEAR(middle.seconds(), 2.56e-3, 0.01e-3);
+    EXPECT_NEAR(middle.latency_s + middle.transfer_s, 2.56e-3, 0.01e-3);
 
     const CollectiveCost large =
         collective_cost(CollectiveKind::all_gather, Bytes{10'000'000'000}, world_of(cluster), cluster);
@@ -156,12 +156,13 @@ TEST(CollectiveCost, OneNodeAllReduceTakesNvlsOnHopper) {
 }
 
 TEST(CollectiveCost, OneNodeAllReduceOnA100) {
-    // 12 of 15 NVLinks' worth: 240 GB/s (measured: 231 to 232.5 GB/s).
+    // 12 of 15 NVLinks' worth: 240 GB/s by NCCL's law, of which 97 % are reached (measured: 231 to 232.5).
     const ClusterSpec cluster = dgx_a100(1);
     const CollectiveCost cost =
         collective_cost(CollectiveKind::all_reduce, Bytes{4'294'967'296}, world_of(cluster), cluster);
     EXPECT_EQ(cost.algorithm, CollectiveAlgorithm::ring);
-    EXPECT_NEAR(cost.bytes / cost.seconds() * 14 / 8, 240e9, 2e9);
+    EXPECT_NEAR(cost.bytes / cost.transfer_s * 14 / 8, 240e9, 1);
+    EXPECT_NEAR(cost.bytes / cost.seconds() * 14 / 8, 232e9, 1e9);
 }
 
 TEST(CollectiveCost, RailsShareTheRingsBytes) {

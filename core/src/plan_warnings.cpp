@@ -21,8 +21,8 @@ void warn_of_what_is_left_out(Plan& plan) {
                                  "counted by this version"});
     if (const auto watts = plan.scenario.cluster.power_limit_watts)
         plan.warnings.push_back(
-            {"power_limit_not_modelled",
-             fmt::format("times are those of a GPU without the power limit of {} W, which may slow it down",
+            {"power_limit_estimated",
+             fmt::format("times assume that the clock falls with the cube root of the power limit, {} W",
                          *watts)});
 }
 

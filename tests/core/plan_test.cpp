@@ -102,8 +102,8 @@ TEST(PlanSummary, JudgesThePhaseThatFillsTheDevice) {
 }
 
 TEST(PlanWarnings, NameAPowerLimit) {
-    EXPECT_FALSE(warns(plan_of(""), "power_limit_not_modelled"));
-    EXPECT_TRUE(warns(plan_of("", R"(, "power_limit_watts": 300)"), "power_limit_not_modelled"));
+    EXPECT_FALSE(warns(plan_of(""), "power_limit_estimated"));
+    EXPECT_TRUE(warns(plan_of("", R"(, "power_limit_watts": 300)"), "power_limit_estimated"));
 }
 
 }  // namespace

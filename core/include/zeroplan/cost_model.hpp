@@ -40,14 +40,19 @@ public:
 
 private:
     struct Rates {
-        double linear_flop_per_s = 0, attention_flop_per_s = 0, attention_backward_flop_per_s = 0;
+        double linear_flop_per_s = 0, wide_linear_flop_per_s = 0;  ///< the latter in 16 bit under fp8
+        double attention_flop_per_s = 0, attention_backward_flop_per_s = 0;
         double memory_bytes_per_s = 0, upload_bytes_per_s = 0, kernel_start_s = 0;
     };
     double buffer_bytes(BufferId buffer) const;
     double operand_elements(const Operand& operand) const;
     double parameter_elements(const Compute& compute, const Operator& op) const;
     double argument_bytes(const Compute& compute, const Operator& op, const Argument& argument) const;
-    double flop_rate(const Operator& op, ComputePhase phase) const;
+    double flop_rate(const Operator& op, ComputePhase phase, bool fp8) const;
+    /// Rows of one of an operator's `products`: experts have one each.
+    double product_rows(const Operator& op, double products) const;
+    double product_efficiency(const Operator& op, ComputePhase phase, double products) const;
+    double cast_seconds(const Operator& op, ComputePhase phase, double products) const;
     WorkCost roofline(double flops, double flop_per_s, double bytes, double kernels) const;
 
     const ModelSpec& model_;
@@ -55,6 +60,7 @@ private:
     const ShardLayout& layout_;
     const StepProgram& program_;
     Rates rates_;
+    bool delayed_scaling_ = false;
 };
 
 }  // namespace zeroplan

@@ -25,7 +25,8 @@ std::vector<Constant> cost_constants() {
                               c.collective_ramp_bytes, c.network_ramp_s,
                               c.network_ramp_bytes,    c.efa_hop_s,
                               c.omni_path_efficiency,  c.local_payload,
-                              c.network_payload};
+                              c.network_payload,       c.product_tile,
+                              c.product_fill_depth,    c.power_exponent};
     for (const auto* by_generation :
          {&c.attention_backward_efficiency, &c.attention_forward_efficiency, &c.gemm_efficiency})
         all.insert(all.begin(), by_generation->begin(), by_generation->end());

@@ -22,10 +22,10 @@ struct Constants {
     /// By Generation. Sustained shares of the dense peak, which newer GPUs reach less of: power and clocks
     /// fall under load, and attention kernels lag behind.
     std::array<Constant, 4> gemm_efficiency{
-        Constant{"gemm_efficiency_volta", 0.7, "1", "as Ampere", assumption},
-        Constant{"gemm_efficiency_ampere", 0.7, "1", published_runs, calibrated},
+        Constant{"gemm_efficiency_volta", 0.63, "1", "bigscience's Megatron-LM logs on V100", calibrated},
+        Constant{"gemm_efficiency_ampere", 0.72, "1", published_runs, calibrated},
         Constant{"gemm_efficiency_hopper", 0.53, "1", published_runs, calibrated},
-        Constant{"gemm_efficiency_blackwell", 0.53, "1", "as Hopper", assumption},
+        Constant{"gemm_efficiency_blackwell", 0.47, "1", "SimuMax's Megatron-LM runs on B200", calibrated},
     };
     std::array<Constant, 4> attention_forward_efficiency{
         Constant{"attention_forward_efficiency_volta", 0.4, "1", "no FlashAttention-2 for Volta", assumption},
@@ -40,6 +40,13 @@ struct Constants {
         Constant{"attention_backward_efficiency_hopper", 0.3, "1", flash_papers, assumption},
         Constant{"attention_backward_efficiency_blackwell", 0.3, "1", "as Hopper", assumption},
     };
+    Constant product_tile{"product_tile", 128, "1", "output tiles of cuBLAS and CUTLASS kernels", assumption};
+    Constant product_fill_depth{"product_fill_depth", 128, "1",
+                                "two k-steps of 64 to fill and drain a tile's pipeline (CUTLASS)",
+                                assumption};
+    Constant power_exponent{"clock_power_exponent", 1.0 / 3, "1",
+                            "dynamic power is frequency · voltage², voltage about proportional to frequency",
+                            assumption};
     Constant host_gemm_efficiency{"host_gemm_efficiency", 0.7, "1",
                                   "OpenBLAS on matrices of some hundred rows", assumption};
     Constant causal_attention_share{"causal_attention_share", 0.5, "1",

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "cost/constants.hpp"
+#include "cost/matrix_product.hpp"
 #include "cost/nccl_tables.hpp"
 
 namespace zeroplan {
@@ -39,6 +41,41 @@ double kernel_count(const Operator& op, ComputePhase phase) {
     return op.kind == OperatorKind::attention || op.kind == OperatorKind::norm ? 2 : 1;
 }
 
+/// Power of the largest board of a compute capability, for which its peak rates hold (data sheets).
+double board_watts(std::uint32_t compute_capability) {
+    switch (compute_capability) {
+        case 70:
+            return 300;
+        case 80:
+            return 400;
+        case 86:
+            return 350;
+        case 89:
+            return 450;
+        case 90:
+            return 700;
+        case 120:
+            return 575;
+        default:
+            return compute_capability >= 100 ? 1000 : 400;
+    }
+}
+
+/// Share of the clock that a power limit leaves to kernels that load the whole GPU.
+double clock_share(const ClusterSpec& cluster) {
+    if (!cluster.power_limit_watts) return 1;
+    const double share = *cluster.power_limit_watts / board_watts(cluster.gpu.compute_capability);
+    return share >= 1 ? 1 : std::pow(share, cost::constants().power_exponent.value);
+}
+
+/// Weights of a linear; experts have one each.
+double product_count(const Operator& op, const ModelSpec& model, const Block& block) {
+    double count = 0;
+    for (const std::uint32_t position : op.parameters)
+        if (model.parameters[block.parameters[position]].shape.size() == 2) ++count;
+    return std::max(1.0, count);
+}
+
 /// The collective's own kernel writes the result.
 bool only_communicates(const Operator& op) {
     return !op.collectives.empty() && (op.kind == OperatorKind::cast || op.kind == OperatorKind::elementwise);
@@ -54,9 +91,13 @@ CostModel::CostModel(const ModelSpec& model, const TrainingConfig& training, con
     const double attention = require_rate(gpu, attention_dtype(training.compute_dtype));
     const auto generation = static_cast<std::size_t>(nccl::generation(gpu.compute_capability));
     const double gemm = (gpu.is_host ? c.host_gemm_efficiency : c.gemm_efficiency[generation]).value;
-    rates_.linear_flop_per_s = require_rate(gpu, training.compute_dtype) * gemm;
-    rates_.attention_flop_per_s = attention * c.attention_forward_efficiency[generation].value;
-    rates_.attention_backward_flop_per_s = attention * c.attention_backward_efficiency[generation].value;
+    const double clock = clock_share(cluster);
+    rates_.linear_flop_per_s = require_rate(gpu, training.compute_dtype) * gemm * clock;
+    rates_.wide_linear_flop_per_s = attention * gemm * clock;
+    delayed_scaling_ = training.fp8_json.find("\"delayed\"") != std::string::npos;
+    rates_.attention_flop_per_s = attention * clock * c.attention_forward_efficiency[generation].value;
+    rates_.attention_backward_flop_per_s =
+        attention * clock * c.attention_backward_efficiency[generation].value;
     rates_.memory_bytes_per_s = gpu.hbm_bytes_per_s * c.memory_efficiency.value;
     rates_.kernel_start_s = gpu.is_host ? c.host_call_s.value : c.kernel_start_s.value;
     const double upload = gpu.is_host ? gpu.hbm_bytes_per_s : cluster.host.pcie_bytes_per_s;
@@ -108,10 +149,38 @@ double CostModel::argument_bytes(const Compute& compute, const Operator& op, con
     return 0;
 }
 
-double CostModel::flop_rate(const Operator& op, ComputePhase phase) const {
-    if (op.kind != OperatorKind::attention) return rates_.linear_flop_per_s;
+double CostModel::flop_rate(const Operator& op, ComputePhase phase, bool fp8) const {
+    if (op.kind != OperatorKind::attention)
+        return fp8 ? rates_.linear_flop_per_s : rates_.wide_linear_flop_per_s;
     return phase == ComputePhase::backward ? rates_.attention_backward_flop_per_s
                                            : rates_.attention_flop_per_s;
+}
+
+/// `flops` of the forward pass tell the rows. Backward is a product for the input's gradient and, unless the
+/// weight is frozen, one for the weight's.
+double CostModel::product_efficiency(const Operator& op, ComputePhase phase, double products) const {
+    if (op.kind != OperatorKind::linear || op.in_features == 0 || op.out_features == 0) return 1;
+    const auto in = static_cast<double>(op.in_features), out = static_cast<double>(op.out_features);
+    const double rows = product_rows(op, products);
+    if (!(rows > 0)) return 1;
+    if (phase != ComputePhase::backward) return cost::shape_efficiency({rows, out, in});
+    const double input_gradient = cost::shape_efficiency({rows, in, out});
+    if (op.backward_flops.per_token <= op.forward_flops.per_token) return input_gradient;
+    return 2 / (1 / input_gradient + 1 / cost::shape_efficiency({out, in, rows}));
+}
+
+double CostModel::product_rows(const Operator& op, double products) const {
+    const double flops = operations(op.forward_flops, training_.micro_batch_size, training_.sequence_length);
+    return flops /
+           (2 * static_cast<double>(op.in_features) * static_cast<double>(op.out_features) * products);
+}
+
+/// Forward casts input and weight, backward the gradient that comes in.
+double CostModel::cast_seconds(const Operator& op, ComputePhase phase, double products) const {
+    const auto in = static_cast<double>(op.in_features), out = static_cast<double>(op.out_features);
+    const double rows = product_rows(op, products);
+    const double elements = products * (phase == ComputePhase::backward ? rows * out : rows * in + in * out);
+    return elements * cost::fp8_cast_bytes(delayed_scaling_) / rates_.memory_bytes_per_s;
 }
 
 WorkCost CostModel::roofline(double flops, double flop_per_s, double bytes, double kernels) const {
@@ -131,7 +200,15 @@ WorkCost CostModel::cost(const Compute& compute) const {
     if (op.kind == OperatorKind::embedding && compute.phase != ComputePhase::backward)
         for (const Argument& argument : compute.arguments)
             if (argument.role == ArgumentRole::output) bytes += buffer_bytes(argument.buffer);
-    return roofline(flops, flop_rate(op, compute.phase), bytes, kernel_count(op, compute.phase));
+    const Block& block = model_.blocks[compute.block];
+    const double products = product_count(op, model_, block);
+    // Engines keep the output layer, which is no transformer layer's, out of fp8.
+    const bool fp8 = training_.compute_dtype == DType::fp8 && op.kind == OperatorKind::linear &&
+                     model_.block_kinds[block.kind].is_layer;
+    const double rate = flop_rate(op, compute.phase, fp8) * product_efficiency(op, compute.phase, products);
+    WorkCost cost = roofline(flops, rate, bytes, kernel_count(op, compute.phase));
+    if (fp8) cost.seconds += cast_seconds(op, compute.phase, products);
+    return cost;
 }
 
 WorkCost CostModel::cost(const OptimizerStep& step) const {

@@ -234,6 +234,10 @@ private:
     /// source: megatron/core/pipeline_parallel/schedules.py.
     Stream message_stream() const { return chunk_count() > 1 ? Stream::exchange : Stream::compute; }
 
+    /// Megatron-LM 2021 sent each tensor-parallel rank's part and gathered it there
+    /// (scatter_gather_tensors_in_pipeline).
+    bool scatters_messages() const { return !is_core() && training_.tensor_parallel > 1; }
+
     /// `lower`: the virtual stage that the message leaves forward, or comes back to.
     void transfer(bool send, bool gradients, std::uint32_t lower, std::uint32_t block, std::uint32_t index) {
         const TensorSpec& spec = tensor(block, index);
@@ -241,12 +245,22 @@ private:
             .send = send,
             .channel = 2 * lower + (gradients ? 1U : 0U),
             .dtype = resolve(spec.dtype, storage_dtype(training_.compute_dtype)),
-            .elements = elements(spec.extent, training_.micro_batch_size, training_.sequence_length),
+            .elements = elements(spec.extent, training_.micro_batch_size, training_.sequence_length) /
+                        (scatters_messages() ? training_.tensor_parallel : 1),
             .to_next = !gradients};
-        if (send)
+        if (send) {
             builder_.on_stream(message_stream(), message, builder_.last(Stream::compute));
-        else
-            builder_.on_stream(Stream::compute, message);
+            return;
+        }
+        builder_.on_stream(Stream::compute, message);
+        if (!scatters_messages()) return;
+        builder_.on_stream(Stream::compute,
+                           Collective{.kind = CollectiveKind::all_gather,
+                                      .group = GroupKind::tensor_group,
+                                      .send = {},
+                                      .receive = {},
+                                      .dtype = message.dtype,
+                                      .elements = message.elements * training_.tensor_parallel});
     }
     void receive_activations(Chunk c) {
         if (!has_embedding(c)) transfer(false, false, virtual_stage(c) - 1, stage_model_.chunks[c].first, 0);

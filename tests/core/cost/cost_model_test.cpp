@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/cost/tiny_plan.hpp"
 
@@ -49,14 +50,59 @@ TEST(CostConstants, EachHasUnitSourceAndKind) {
     }
 }
 
+/// Of 1000³: 8 · 8 tiles of 128 hold 1024 · 1024, and a depth of 1000 takes the time of 1128.
+constexpr double shape_of_1000 = 1000.0 / 1024 * 1000 / 1024 * 1000 / 1128;
+
 TEST(CostModel, LinearIsBoundByFlops) {
-    // 2e9 flops at 1e14/s · efficiency = 27.8 µs; 6 MB at 1e12/s · 0.85 = 7.1 µs; one kernel.
+    // 2e9 flops at 1e14/s · efficiency · shape = 44.6 µs; 6 MB at 1e12/s · 0.85 = 7.1 µs; one kernel.
     const Plan plan = test::test_plan(test::test_cluster(1), {}, layer_buffers());
     const WorkCost cost = model_of(plan).cost(forward());
     EXPECT_DOUBLE_EQ(cost.flops, 2e9);
     EXPECT_DOUBLE_EQ(cost.bytes, 6e6);
-    EXPECT_DOUBLE_EQ(cost.seconds,
-                     2e9 / (1e14 * value_of("gemm_efficiency_hopper")) + value_of("kernel_start_s"));
+    EXPECT_DOUBLE_EQ(cost.seconds, 2e9 / (1e14 * value_of("gemm_efficiency_hopper") * shape_of_1000) +
+                                       value_of("kernel_start_s"));
+}
+
+TEST(CostModel, WideProductsReachMoreThanNarrowOnes) {
+    Plan plan = test::test_plan(test::test_cluster(1), {}, layer_buffers());
+    plan.scenario.cluster.gpu.hbm_bytes_per_s = 1e18;
+    Operator& op = plan.scenario.model.block_kinds[0].operators[0];
+    double before = 0;
+    for (const std::uint64_t width : {128U, 1024U, 8192U}) {
+        op.in_features = op.out_features = width;
+        op.forward_flops.per_token = 2 * width * width;
+        const WorkCost cost = model_of(plan).cost(forward());
+        const double rate = cost.flops / (cost.seconds - value_of("kernel_start_s"));
+        EXPECT_GT(rate, before) << width;
+        before = rate;
+    }
+    // 1000 rows of 1024, depth 8192 of 8320.
+    EXPECT_NEAR(before / (1e14 * value_of("gemm_efficiency_hopper")), 1000.0 / 1024 * 8192 / 8320, 1e-9);
+}
+
+TEST(CostModel, Fp8CastsItsOperandsAndLeavesTheOutputLayerAlone) {
+    Plan plan = test::test_plan(test::test_cluster(1), {}, layer_buffers());
+    plan.scenario.cluster.gpu.fp8_flop_per_s = 2e14;
+    plan.scenario.training.compute_dtype = DType::fp8;
+    // 1e6 input and 1e6 weight elements, 6 B each; delayed scaling saves the pass for the maximum.
+    const double memory = 1e12 * value_of("memory_efficiency"),
+                 product = 2e9 / (2e14 * value_of("gemm_efficiency_hopper") * shape_of_1000);
+    EXPECT_NEAR(model_of(plan).cost(forward()).seconds,
+                product + 2e6 * 6 / memory + value_of("kernel_start_s"), 1e-12);
+    plan.scenario.training.fp8_json = R"({"recipe":"delayed"})";
+    EXPECT_NEAR(model_of(plan).cost(forward()).seconds,
+                product + 2e6 * 4 / memory + value_of("kernel_start_s"), 1e-12);
+    plan.scenario.model.block_kinds[0].is_layer = false;
+    EXPECT_NEAR(model_of(plan).cost(forward()).seconds, 2 * product + value_of("kernel_start_s"), 1e-12);
+}
+
+TEST(CostModel, APowerLimitLowersTheClockByItsCubeRoot) {
+    Plan plan = test::test_plan(test::test_cluster(1), {}, layer_buffers());
+    const double start = value_of("kernel_start_s"), free = model_of(plan).cost(forward()).seconds - start;
+    plan.scenario.cluster.power_limit_watts = 500;  // of 700
+    EXPECT_NEAR(model_of(plan).cost(forward()).seconds - start, free * std::cbrt(7.0 / 5), 1e-12);
+    plan.scenario.cluster.power_limit_watts = 700;
+    EXPECT_DOUBLE_EQ(model_of(plan).cost(forward()).seconds - start, free);
 }
 
 TEST(CostModel, LinearIsBoundByBytesWhereMemoryIsSlow) {
@@ -72,8 +118,8 @@ TEST(CostModel, BackwardOfLinearIsTwoProducts) {
     const WorkCost cost = model_of(plan).cost(backward());
     EXPECT_DOUBLE_EQ(cost.flops, 4e9);
     EXPECT_DOUBLE_EQ(cost.bytes, 10e6);
-    EXPECT_DOUBLE_EQ(cost.seconds,
-                     4e9 / (1e14 * value_of("gemm_efficiency_hopper")) + 2 * value_of("kernel_start_s"));
+    EXPECT_DOUBLE_EQ(cost.seconds, 4e9 / (1e14 * value_of("gemm_efficiency_hopper") * shape_of_1000) +
+                                       2 * value_of("kernel_start_s"));
 }
 
 TEST(CostModel, AddingToGradientsReadsThemToo) {

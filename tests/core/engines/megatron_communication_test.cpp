@@ -87,6 +87,19 @@ TEST(MegatronCommunication, EveryMessageBetweenStagesIsReceived) {
     }
 }
 
+TEST(MegatronCommunication, MegatronLm2021SendsEachRanksPartOfAnActivation) {
+    const auto sent = [](const std::string& version) {
+        const Plan plan = make_plan(megatron_scenario(
+            "gpt", {.tensor = 2, .pipeline = 2, .compute = DType::fp16, .engine_version = version}));
+        for (const Operation& operation : plan.programs[0].step[0].operations)
+            if (const auto* t = std::get_if<Transfer>(&operation.body); t != nullptr && t->send)
+                return t->elements;
+        return std::uint64_t{0};
+    };
+    EXPECT_EQ(sent(""), activation);
+    EXPECT_EQ(sent("megatron-lm 2021"), activation / 2);
+}
+
 /// A step's time at `micro_batches` micro-batches, stages side by side.
 double seconds(std::uint64_t chunks, std::uint64_t micro_batches) {
     Scenario scenario = megatron_scenario(

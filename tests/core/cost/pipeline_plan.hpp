@@ -1,9 +1,22 @@
 #pragma once
+#include <algorithm>
+#include <vector>
+
 #include "core/cost/random_program.hpp"
 #include "core/cost/tiny_plan.hpp"
-#include "engines/pipeline_schedule.hpp"
 
 namespace zeroplan::test {
+
+/// True for each forward, false for each backward of a stage under 1F1B: forwards until the last stage can
+/// send a gradient back, then one of each in turn, then the backwards left over.
+inline std::vector<bool> one_forward_one_backward(std::uint32_t stages, std::uint32_t stage,
+                                                  std::uint32_t micro_batches) {
+    const std::uint32_t warm_up = std::min(stages - 1 - stage, micro_batches);
+    std::vector<bool> forwards(warm_up, true);
+    for (std::uint32_t m = warm_up; m < micro_batches; ++m) forwards.insert(forwards.end(), {true, false});
+    forwards.insert(forwards.end(), warm_up, false);
+    return forwards;
+}
 
 /// A pipeline whose stages' forward and backward passes take the time of `forward` and twice `forward`
 /// elements of work (stage s: times scale[s]), with messages of `message` elements between them; one stage a
@@ -30,15 +43,14 @@ inline Plan pipeline_plan(const std::vector<std::uint64_t>& scale, std::uint32_t
                                              .elements = message,
                                              .to_next = !gradients}));
         };
-        for (const PipelineAction& action :
-             pipeline_schedule({.stages = stages, .micro_batches = micro_batches}, s)) {
+        for (const bool goes_forward : one_forward_one_backward(stages, s, micro_batches)) {
             const bool first = s == 0, last = s + 1 == stages;
-            if (action.forward && !first) transfer(false, s - 1, false);
-            if (!action.forward && !last) transfer(false, s, true);
+            if (goes_forward && !first) transfer(false, s - 1, false);
+            if (!goes_forward && !last) transfer(false, s, true);
             program.step[0].operations.push_back(
-                on(Stream::compute, work(scale[s] * forward * (action.forward ? 1 : 2))));
-            if (action.forward && !last) transfer(true, s, false);
-            if (!action.forward && !first) transfer(true, s - 1, true);
+                on(Stream::compute, work(scale[s] * forward * (goes_forward ? 1 : 2))));
+            if (goes_forward && !last) transfer(true, s, false);
+            if (!goes_forward && !first) transfer(true, s - 1, true);
         }
         RankGroup group;
         group.ranks = {{8ULL * s, 8ULL * s + 7}};

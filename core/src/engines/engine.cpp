@@ -20,10 +20,9 @@ constexpr std::array engines{
         "parallelism; plan, sim of data parallelism without offload"},
     BuiltEngine{EngineKind::fsdp1, fsdp1_engine,
                 "PyTorch FullyShardedDataParallel (ZeRO 0, 2, 3); plan, sim without offload"},
-    BuiltEngine{
-        EngineKind::fsdp2, fsdp2_engine,
-        "PyTorch fully_shard (ZeRO 2, 3) with tensor, pipeline, context parallelism; plan, sim "
-        "without offload"},
+    BuiltEngine{EngineKind::fsdp2, fsdp2_engine,
+                "PyTorch fully_shard (ZeRO 2, 3) with tensor, pipeline, context parallelism; plan, sim "
+                "without offload"},
     BuiltEngine{
         EngineKind::megatron, megatron_engine,
         "Megatron-LM (ZeRO 0, 1) with tensor, pipeline, sequence, context, expert parallelism; plan, sim "

@@ -47,9 +47,15 @@ void StreamLanesView::set_lanes(StreamLanes lanes) {
     update();
 }
 
+// Only parallelism inside a layer and between stages exchanges anything: without it the lane is left out.
+std::span<const Stream> StreamLanesView::shown_streams() const {
+    const bool exchanges = !empty() && !lanes_.lane(Stream::exchange).operations.empty();
+    return std::span(streams).first(exchanges ? stream_count : stream_count - 1);
+}
+
 QRectF StreamLanesView::lane_rect(Stream stream) const {
     const QRectF plot = plot_rect();
-    const double height = plot.height() / static_cast<double>(stream_count);
+    const double height = plot.height() / static_cast<double>(shown_streams().size());
     return {plot.left(), std::round(plot.top() + height * static_cast<double>(stream)) + 1, plot.width(),
             std::max(3.0, std::round(height) - 3)};
 }
@@ -63,7 +69,7 @@ double StreamLanesView::seconds_at(double x) const {
 }
 
 void StreamLanesView::draw(QPainter& painter) {
-    for (const Stream stream : streams) {
+    for (const Stream stream : shown_streams()) {
         const QRectF lane = lane_rect(stream);
         painter.fillRect(lane, palette().color(QPalette::AlternateBase));
         painter.setPen(palette().color(QPalette::Text));
@@ -136,7 +142,7 @@ void StreamLanesView::draw_legend(QPainter& painter) const {
 
 const TimedOperation* StreamLanesView::operation_at(QPointF position) const {
     if (empty() || position.x() < plot_rect().left() || position.x() > plot_rect().right()) return nullptr;
-    for (const Stream stream : streams)
+    for (const Stream stream : shown_streams())
         if (lane_rect(stream).contains(position))
             return lanes_.longest_within(stream, seconds_at(position.x() - 0.5),
                                          seconds_at(position.x() + 0.5));

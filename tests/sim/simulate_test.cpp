@@ -149,18 +149,19 @@ TEST(Simulate, TwoFlowsShareANic) {
         work_buffers);
     const CollectiveCost cost = cost_of(plan, all_gather(elements));
     const SimReport report = simulate(plan);
-    EXPECT_NEAR(report.rank_groups[0].step_time_s, cost.latency_s + 2 * cost.unit_bytes / 50e9, 1e-9);
-    EXPECT_NEAR(report.closed_form.step_time_s, cost.latency_s + cost.unit_bytes / 48e9, 1e-9);
+    EXPECT_NEAR(report.rank_groups[0].step_time_s, cost.start_s() + 2 * cost.unit_bytes / 50e9, 1e-9);
+    EXPECT_NEAR(report.closed_form.step_time_s, cost.start_s() + cost.unit_bytes / 48e9, 1e-9);
     // All that the law says has been carried, and the NIC was busy whenever something flowed.
     const LinkLoad& nic = report.links[1];
     EXPECT_EQ(nic.name, "nic");
     EXPECT_NEAR(nic.bytes, 2 * 8e9 * 15 / 16 / 8, 1);
-    EXPECT_NEAR(nic.bytes / nic.bytes_per_s, report.rank_groups[0].step_time_s - cost.latency_s, 1e-9);
+    EXPECT_NEAR(nic.bytes / nic.bytes_per_s, report.rank_groups[0].step_time_s - cost.start_s(), 1e-9);
     EXPECT_NEAR(report.links[0].bytes, 2 * 8e9 * 15 / 16 * 7 / 8, 1);
 }
 
 TEST(Simulate, TheLongerFlowSpeedsUpWhenTheShorterHasEnded) {
-    // Rail: A carries a = 0.9375 GB, B twice as much. Both at 25 GB/s until A ends; then B alone at 48 GB/s.
+    // Rail: A carries a = 0.9375 GB, B twice as much. A starts first and flows alone at 48 GB/s; then
+    // both at 25 GB/s until A ends; then B alone at 48 GB/s.
     const std::uint64_t elements = 4'000'000'000;
     const Plan plan = test::test_plan(
         test::test_cluster(2),
@@ -169,10 +170,14 @@ TEST(Simulate, TheLongerFlowSpeedsUpWhenTheShorterHasEnded) {
           {on(Stream::gather, all_gather(elements)), on(Stream::reduce, reduce_scatter(2 * elements))}}},
         work_buffers);
     const CollectiveCost a = cost_of(plan, all_gather(elements));
+    const CollectiveCost b = cost_of(plan, reduce_scatter(2 * elements));
+    ASSERT_LT(a.start_s(), b.start_s());
+    const double a_end = b.start_s() + (a.unit_bytes - 48e9 * (b.start_s() - a.start_s())) / 25e9;
+    const double b_end = a_end + (b.unit_bytes - 25e9 * (a_end - b.start_s())) / 48e9;
     const SimReport report = simulate(plan);
     const auto& operations = report.rank_groups[0].operations;
-    EXPECT_NEAR(operations[0].end_s, a.latency_s + a.unit_bytes / 25e9, 1e-9);
-    EXPECT_NEAR(operations[1].end_s, a.latency_s + a.unit_bytes / 25e9 + a.unit_bytes / 48e9, 1e-9);
+    EXPECT_NEAR(operations[0].end_s, a_end, 1e-9);
+    EXPECT_NEAR(operations[1].end_s, b_end, 1e-9);
 }
 
 TEST(Simulate, ContentionOnlyEverSlowsDown) {

@@ -83,6 +83,9 @@ QString verdict_sentence(const Plan& plan) {
         case Verdict::does_not_fit:
             break;
     }
+    if (memory.overall_peak_device <= memory.capacity && memory.host_per_node > memory.host_capacity)
+        return QObject::tr("Does not fit: host memory of a node, %1 of %2")
+            .arg(both_units(memory.host_per_node), both_units(memory.host_capacity));
     return QObject::tr("Does not fit: rank %1 is over by %2")
         .arg(memory.peak_rank)
         .arg(both_units(difference(memory.overall_peak_device, memory.capacity)));
@@ -98,6 +101,9 @@ QString peak_sentence(const Plan& plan) {
     if (memory.low != memory.high)
         said += QObject::tr("; interval %1 to %2")
                     .arg(text(format_gib(memory.low)), text(format_gib(memory.high)));
+    if (memory.host_per_node > Bytes{})
+        said += QObject::tr("; host memory of a node %1 of %2")
+                    .arg(text(format_gib(memory.host_per_node)), text(format_gib(memory.host_capacity)));
     return said + '.';
 }
 

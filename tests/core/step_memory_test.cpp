@@ -102,7 +102,8 @@ TEST_P(StepMemoryByEngine, ReachesItOverTime) {
 INSTANTIATE_TEST_SUITE_P(Engines, StepMemoryByEngine,
                          testing::Values(R"("engine": "native", "zero_stage": 3)", R"("engine": "ddp")",
                                          R"("engine": "ddp_zero_optimizer")", R"("engine": "fsdp1")",
-                                         R"("engine": "fsdp2")",
+                                         R"("engine": "fsdp2")", R"("engine": "deepspeed", "zero_stage": 2)",
+                                         R"("engine": "deepspeed", "zero_stage": 3)",
                                          R"("engine": "megatron", "tensor_parallel": 2)",
                                          R"("engine": "megatron", "pipeline_parallel": 4)"));
 

@@ -19,6 +19,14 @@ TEST(VerdictSentence, SaysWhetherItFitsInBothUnits) {
     plan.memory.peak_rank = 7;
     EXPECT_EQ(verdict_sentence(plan).toStdString(), "Does not fit: rank 7 is over by 10.00 GiB (10.74 GB)");
 
+    Plan host = plan;
+    host.memory.overall_peak_device = Bytes{60ULL << 30};
+    host.memory.host_per_node = Bytes{3ULL << 40};
+    host.memory.host_capacity = Bytes{2ULL << 40};
+    EXPECT_EQ(verdict_sentence(host).toStdString(), "Does not fit: host memory of a node, " +
+                                                        format_bytes(Bytes{3ULL << 40}) + " of " +
+                                                        format_bytes(Bytes{2ULL << 40}));
+
     plan.memory.verdict = Verdict::marginal;
     plan.memory.low = Bytes{79ULL << 30};
     plan.memory.high = Bytes{81ULL << 30};

@@ -1,8 +1,13 @@
 #include "zeroplan/score.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
+#include <future>
+#include <iterator>
 #include <map>
+#include <mutex>
+#include <thread>
 
 #include "zeroplan/io.hpp"
 #include "zeroplan/step_timeline.hpp"
@@ -132,6 +137,22 @@ std::optional<CollectiveAlgorithm> forced_algorithm(const MeasuredCollective& po
                 "a forced algorithm ('" + point.algorithm + "') can't be asked for in this version");
 }
 
+template <typename T>
+void append(std::vector<T>& to, std::vector<T>&& from) {
+    to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
+}
+
+/// The reports of single cases as one, in the order of the cases.
+ScoreReport joined(std::vector<ScoreReport> reports) {
+    ScoreReport all;
+    for (ScoreReport& report : reports) {
+        append(all.rows, std::move(report.rows));
+        append(all.fits, std::move(report.fits));
+        append(all.refused, std::move(report.refused));
+    }
+    return all;
+}
+
 GroupPlacement whole_cluster(const ClusterSpec& cluster) {
     return group_placement(GroupKind::world, 1, cluster);
 }
@@ -162,10 +183,28 @@ std::string_view to_string(Counter counter) {
     return "?";
 }
 
-ScoreReport score(std::span<const MeasuredCase> cases) {
-    Scorer scorer;
-    for (const MeasuredCase& measured : cases) scorer.add(measured);
-    return scorer.take();
+ScoreReport score(std::span<const MeasuredCase> cases, const std::function<void(double)>& progress) {
+    std::vector<ScoreReport> reports(cases.size());
+    std::atomic<std::size_t> next = 0, done = 0;
+    std::mutex reporting;
+    const auto work = [&] {
+        for (std::size_t i = next++; i < cases.size(); i = next++) {
+            Scorer scorer;
+            scorer.add(cases[i]);
+            reports[i] = scorer.take();
+            const double share = static_cast<double>(++done) / static_cast<double>(cases.size());
+            if (!progress) continue;
+            const std::lock_guard lock(reporting);
+            progress(share);
+        }
+    };
+    // A future hands on what its thread throws, and waits for the thread when it goes.
+    std::vector<std::future<void>> others;
+    for (unsigned t = 1; t < std::thread::hardware_concurrency(); ++t)
+        others.push_back(std::async(std::launch::async, work));
+    work();
+    for (std::future<void>& other : others) other.get();
+    return joined(std::move(reports));
 }
 
 ScoreReport score(std::span<const MeasuredCollective> collectives) {

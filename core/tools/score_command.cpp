@@ -2,6 +2,7 @@
 
 #include "subcommand.hpp"
 #include "zeroplan/command/output.hpp"
+#include "zeroplan/command/progress_line.hpp"
 #include "zeroplan/io.hpp"
 #include "zeroplan/score.hpp"
 
@@ -10,6 +11,7 @@ namespace {
 
 struct ScoreFlags {
     std::string cases, collectives;
+    bool markdown = false;
     command::OutputFlags output;
 };
 
@@ -17,7 +19,13 @@ ScoreReport run(const ScoreFlags& flags) {
     if (flags.cases.empty() == flags.collectives.empty())
         throw Error(ErrorCode::invalid_input, "score needs either CASES.jsonl or --collectives FILE",
                     "one JSON object a line: a scenario and what was measured", {"command line", ""});
-    if (!flags.cases.empty()) return score(read_measured_cases(read_text_file(flags.cases), flags.cases));
+    command::ProgressLine progress("predicting", !flags.output.quiet && !flags.output.json);
+    if (!flags.cases.empty()) {
+        ScoreReport report = score(read_measured_cases(read_text_file(flags.cases), flags.cases),
+                                   [&progress](double share) { progress.show(share); });
+        progress.clear();
+        return report;
+    }
     return score(read_measured_collectives(read_text_file(flags.collectives), flags.collectives));
 }
 
@@ -25,6 +33,8 @@ int run_score(const ScoreFlags& flags) {
     const ScoreReport report = run(flags);
     if (flags.output.json)
         command::print(score_json(report));
+    else if (flags.markdown)
+        command::print(score_markdown(report));
     else if (!flags.output.quiet)
         command::print(score_text(report, command::terminal_style()));
     return 0;
@@ -39,6 +49,7 @@ void add_score(CLI::App& app, Action& chosen) {
         ->type_name("CASES.jsonl");
     score->add_option("--collectives", flags->collectives, "Measured collectives instead, one a line")
         ->type_name("FILE");
+    score->add_flag("--markdown", flags->markdown, "Write the tables as Markdown");
     command::add_output_flags(*score, flags->output);
     score->footer(
         "Errors are predicted / measured - 1, per source first, then the mean over sources; tiers A and B "

@@ -1,8 +1,8 @@
 
 #include <CLI/CLI.hpp>
 
-#include "progress_line.hpp"
 #include "zeroplan/command/output.hpp"
+#include "zeroplan/command/progress_line.hpp"
 #include "zeroplan/command/run_command.hpp"
 #include "zeroplan/command/scenario_flags.hpp"
 #include "zeroplan/cost_model.hpp"
@@ -28,7 +28,7 @@ zeroplan::Plan plan_of(const Flags& flags) {
 
 /// What can't be timed is blamed on the flag that asked for it, as what can't be planned is.
 zeroplan::SimReport simulated(const Flags& flags, const zeroplan::Plan& plan,
-                              zeroplan::tool::ProgressLine& progress) {
+                              zeroplan::command::ProgressLine& progress) {
     try {
         return zeroplan::simulate(plan, {[&progress](double share) { progress.show(share); }});
     } catch (const zeroplan::Error& error) {
@@ -38,7 +38,7 @@ zeroplan::SimReport simulated(const Flags& flags, const zeroplan::Plan& plan,
 
 int simulate_and_report(const Flags& flags) {
     const zeroplan::Plan plan = plan_of(flags);
-    zeroplan::tool::ProgressLine progress(!flags.output.quiet && !flags.output.json);
+    zeroplan::command::ProgressLine progress("simulating", !flags.output.quiet && !flags.output.json);
     const zeroplan::SimReport report = simulated(flags, plan, progress);
     progress.clear();
 

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -88,8 +89,10 @@ struct ScoreReport {
     std::vector<Refusal> refused;
 };
 
-/// Plans every case and compares. A case that zeroplan refuses is listed, not skipped silently.
-ScoreReport score(std::span<const MeasuredCase> cases);
+/// Plans every case and compares, on all cores. A case that zeroplan refuses is listed, not skipped silently.
+///
+/// progress  called with the share that is done, from one thread at a time
+ScoreReport score(std::span<const MeasuredCase> cases, const std::function<void(double)>& progress = {});
 ScoreReport score(std::span<const MeasuredCollective> collectives);
 
 /// Of the rows of one source (cases of one source weigh alike).
@@ -100,6 +103,8 @@ ErrorSummary mean_over_sources(std::span<const ScoreRow> rows);
 std::vector<ScoreRow> select(const ScoreReport& report, Tier tier, Counter counter);
 
 std::string score_json(const ScoreReport& report, int indent = 2);
+/// The two error tables (all sources, by source) and what was refused, in Markdown; docs/accuracy.md is one.
+std::string score_markdown(const ScoreReport& report);
 std::string score_text(const ScoreReport& report, const TextStyle& style = {});
 
 }  // namespace zeroplan

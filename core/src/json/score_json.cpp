@@ -1,7 +1,7 @@
-#include <map>
+#include <array>
 #include <nlohmann/json.hpp>
-#include <set>
 
+#include "report/score_rows.hpp"
 #include "zeroplan/score.hpp"
 
 namespace zeroplan {
@@ -26,10 +26,11 @@ ordered_json to_json(const ErrorSummary& summary) {
 
 ordered_json fits_to_json(const ScoreReport& report, Tier tier) {
     std::size_t right = 0, wrong = 0, marginal = 0;
-    for (const FitsRow& row : report.fits) {
-        if (row.tier != tier) continue;
-        ++(row.right() ? right : wrong);
-        marginal += row.verdict == Verdict::marginal;
+    for (const VerdictLine& line : verdicts(report)) {
+        if (line.tier != tier) continue;
+        right += line.right;
+        wrong += line.wrong;
+        marginal += line.marginal;
     }
     return {{"right", right}, {"wrong", wrong}, {"marginal", marginal}};
 }
@@ -46,15 +47,12 @@ ordered_json tier_to_json(const ScoreReport& report, Tier tier) {
 }
 
 ordered_json by_source_to_json(const ScoreReport& report) {
-    std::map<std::tuple<std::string, Tier, Counter>, std::vector<ScoreRow>> groups;
-    for (const ScoreRow& row : report.rows)
-        if (row.tier != Tier::c) groups[{row.source, row.tier, row.counter}].push_back(row);
     ordered_json out = ordered_json::array();
-    for (const auto& [key, rows] : groups) {
-        ordered_json entry{{"source", std::get<0>(key)},
-                           {"tier", to_string(std::get<1>(key))},
-                           {"counter", to_string(std::get<2>(key))}};
-        entry.update(to_json(summarise(rows)));
+    for (const ErrorLine& line : errors_by_source(report)) {
+        ordered_json entry{{"source", line.source},
+                           {"tier", to_string(line.tier)},
+                           {"counter", to_string(line.counter)}};
+        entry.update(to_json(line.summary));
         out.push_back(std::move(entry));
     }
     return out;

@@ -1,41 +1,26 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <map>
-
+#include "report/score_rows.hpp"
 #include "report/text_page.hpp"
 #include "zeroplan/score.hpp"
 
 namespace zeroplan {
 namespace {
 
-std::string percent(double fraction) {
-    return fmt::format("{:.1f} %", 100 * fraction);
-}
-std::string signed_percent(double fraction) {
-    return fmt::format("{:+.1f} %", 100 * fraction);
-}
-
 void add_row(Table& table, std::vector<std::string> head, const ErrorSummary& summary, bool with_sources) {
     head.push_back(fmt::format("{}", summary.cases));
     if (with_sources) head.push_back(fmt::format("{}", summary.sources));
-    head.insert(head.end(), {percent(summary.median_abs_error), percent(summary.p90_abs_error),
-                             signed_percent(summary.mean_error)});
+    head.insert(head.end(), {percent_text(summary.median_abs_error), percent_text(summary.p90_abs_error),
+                             signed_percent_text(summary.mean_error)});
     table.row(std::move(head));
 }
 
 void add_tiers(TextPage& page, const ScoreReport& report) {
     Table table({"tier", "counter", "cases", "sources", "median |error|", "90th percentile", "mean error"});
     table.left(1);
-    for (const Tier tier : {Tier::a, Tier::b}) {
-        for (std::size_t c = 0; c < counter_count; ++c) {
-            const auto counter = static_cast<Counter>(c);
-            const std::vector<ScoreRow> rows = select(report, tier, counter);
-            if (!rows.empty())
-                add_row(table, {std::string(to_string(tier)), std::string(to_string(counter))},
-                        mean_over_sources(rows), true);
-        }
-    }
+    for (const ErrorLine& line : errors_by_counter(report))
+        add_row(table, {std::string(to_string(line.tier)), std::string(to_string(line.counter))}, line.summary,
+                true);
     page.heading("Errors", " predicted / measured - 1, per source first, then the mean over sources");
     page.table(table);
 }
@@ -44,36 +29,22 @@ void add_fits(TextPage& page, const ScoreReport& report) {
     if (report.fits.empty()) return;
     Table table({"tier", "it", "cases", "right", "wrong", "marginal"});
     table.left(1);
-    for (const Tier tier : {Tier::a, Tier::b}) {
-        for (const bool ran : {true, false}) {
-            std::size_t right = 0, wrong = 0, marginal = 0;
-            for (const FitsRow& row : report.fits) {
-                if (row.tier != tier || row.ran != ran) continue;
-                ++(row.right() ? right : wrong);
-                marginal += row.verdict == Verdict::marginal;
-            }
-            if (right + wrong == 0) continue;
-            table.row({std::string(to_string(tier)), ran ? "ran" : "ran out of memory",
-                       fmt::format("{}", right + wrong), fmt::format("{}", right), fmt::format("{}", wrong),
-                       fmt::format("{}", marginal)});
-        }
-    }
+    for (const VerdictLine& line : verdicts(report))
+        table.row({std::string(to_string(line.tier)), line.ran ? "ran" : "ran out of memory",
+                   fmt::format("{}", line.right + line.wrong), fmt::format("{}", line.right),
+                   fmt::format("{}", line.wrong), fmt::format("{}", line.marginal)});
     page.heading("Does it fit");
     page.table(table);
 }
 
 void add_sources(TextPage& page, const ScoreReport& report) {
-    std::map<std::tuple<std::string, Tier, Counter>, std::vector<ScoreRow>> groups;
-    for (const ScoreRow& row : report.rows)
-        if (row.tier != Tier::c) groups[{row.source, row.tier, row.counter}].push_back(row);
     Table table({"source", "tier", "counter", "cases", "median |e|", "p90 |e|", "mean e"});
     table.left(2);
-    for (const auto& [key, rows] : groups) {
-        std::string source = std::get<0>(key);
+    for (const ErrorLine& line : errors_by_source(report)) {
+        std::string source = line.source;
         if (source.size() > 44) source = source.substr(0, 43) + "…";
-        add_row(table,
-                {source, std::string(to_string(std::get<1>(key))), std::string(to_string(std::get<2>(key)))},
-                summarise(rows), false);
+        add_row(table, {source, std::string(to_string(line.tier)), std::string(to_string(line.counter))},
+                line.summary, false);
     }
     page.heading("By source");
     page.table(table);
@@ -81,14 +52,11 @@ void add_sources(TextPage& page, const ScoreReport& report) {
 
 void add_refused(TextPage& page, const ScoreReport& report) {
     if (report.refused.empty()) return;
-    std::map<std::pair<bool, std::string>, std::size_t> reasons;
-    for (const Refusal& refusal : report.refused)
-        ++reasons[{refusal.time_only, refusal.why.substr(0, refusal.why.find('\n'))}];
     page.heading("Refused", ": a case, or only its time where its memory is compared above");
     Table table({"cases", "refused", "why"});
     table.left(1).left(2);
-    for (const auto& [reason, count] : reasons)
-        table.row({fmt::format("{}", count), reason.first ? "time" : "case", reason.second});
+    for (const RefusalLine& line : refusals(report))
+        table.row({fmt::format("{}", line.cases), line.time_only ? "time" : "case", line.why});
     page.table(table);
 }
 

@@ -1,0 +1,58 @@
+#include <fmt/format.h>
+
+#include "report/score_rows.hpp"
+
+namespace zeroplan {
+namespace {
+
+std::string counter_text(const ErrorLine& line) {
+    return fmt::format("| {} | {} | {} |", to_string(line.tier), to_string(line.counter), line.summary.cases);
+}
+
+std::string error_text(const ErrorSummary& summary) {
+    return fmt::format(" {} | {} | {} |\n", percent_text(summary.median_abs_error),
+                       percent_text(summary.p90_abs_error), signed_percent_text(summary.mean_error));
+}
+
+std::string counter_table(const ScoreReport& report) {
+    std::string out =
+        "| tier | counter | cases | sources | median \\|error\\| | 90th percentile | mean error |\n"
+        "|---|---|---:|---:|---:|---:|---:|\n";
+    for (const ErrorLine& line : errors_by_counter(report))
+        out += counter_text(line) + fmt::format(" {} |", line.summary.sources) + error_text(line.summary);
+    return out;
+}
+
+std::string source_table(const ScoreReport& report) {
+    std::string out =
+        "| source | tier | counter | cases | median \\|error\\| | 90th percentile | mean error |\n"
+        "|---|---|---|---:|---:|---:|---:|\n";
+    for (const ErrorLine& line : errors_by_source(report))
+        out += fmt::format("| {} ", line.source) + counter_text(line) + error_text(line.summary);
+    return out;
+}
+
+std::string verdict_table(const ScoreReport& report) {
+    std::string out = "| tier | the run | right | wrong | of the right ones, marginal |\n|---|---|---:|---:|---:|\n";
+    for (const VerdictLine& line : verdicts(report))
+        out += fmt::format("| {} | {} | {} | {} | {} |\n", to_string(line.tier),
+                           line.ran ? "ran" : "ran out of memory", line.right, line.wrong, line.marginal);
+    return out;
+}
+
+std::string refusal_table(const ScoreReport& report) {
+    std::string out = "| cases | refused | why |\n|---:|---|---|\n";
+    for (const RefusalLine& line : refusals(report)) out += fmt::format("| {} | {} | {} |\n", line.cases, line.time_only ? "time" : "case", line.why);
+    return out;
+}
+
+}  // namespace
+
+std::string score_markdown(const ScoreReport& report) {
+    std::string out = "## Mean over sources\n" + counter_table(report) + "\n## By source\n" + source_table(report);
+    if (!report.fits.empty()) out += "\n## Does it fit\n" + verdict_table(report);
+    if (!report.refused.empty()) out += "\n## Refused\n" + refusal_table(report);
+    return out;
+}
+
+}  // namespace zeroplan

@@ -49,9 +49,8 @@ ordered_json tier_to_json(const ScoreReport& report, Tier tier) {
 ordered_json by_source_to_json(const ScoreReport& report) {
     ordered_json out = ordered_json::array();
     for (const ErrorLine& line : errors_by_source(report)) {
-        ordered_json entry{{"source", line.source},
-                           {"tier", to_string(line.tier)},
-                           {"counter", to_string(line.counter)}};
+        ordered_json entry{
+            {"source", line.source}, {"tier", to_string(line.tier)}, {"counter", to_string(line.counter)}};
         entry.update(to_json(line.summary));
         out.push_back(std::move(entry));
     }

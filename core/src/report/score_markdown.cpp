@@ -33,7 +33,8 @@ std::string source_table(const ScoreReport& report) {
 }
 
 std::string verdict_table(const ScoreReport& report) {
-    std::string out = "| tier | the run | right | wrong | of the right ones, marginal |\n|---|---|---:|---:|---:|\n";
+    std::string out =
+        "| tier | the run | right | wrong | of the right ones, marginal |\n|---|---|---:|---:|---:|\n";
     for (const VerdictLine& line : verdicts(report))
         out += fmt::format("| {} | {} | {} | {} | {} |\n", to_string(line.tier),
                            line.ran ? "ran" : "ran out of memory", line.right, line.wrong, line.marginal);
@@ -42,14 +43,16 @@ std::string verdict_table(const ScoreReport& report) {
 
 std::string refusal_table(const ScoreReport& report) {
     std::string out = "| cases | refused | why |\n|---:|---|---|\n";
-    for (const RefusalLine& line : refusals(report)) out += fmt::format("| {} | {} | {} |\n", line.cases, line.time_only ? "time" : "case", line.why);
+    for (const RefusalLine& line : refusals(report))
+        out += fmt::format("| {} | {} | {} |\n", line.cases, line.time_only ? "time" : "case", line.why);
     return out;
 }
 
 }  // namespace
 
 std::string score_markdown(const ScoreReport& report) {
-    std::string out = "## Mean over sources\n" + counter_table(report) + "\n## By source\n" + source_table(report);
+    std::string out =
+        "## Mean over sources\n" + counter_table(report) + "\n## By source\n" + source_table(report);
     if (!report.fits.empty()) out += "\n## Does it fit\n" + verdict_table(report);
     if (!report.refused.empty()) out += "\n## Refused\n" + refusal_table(report);
     return out;

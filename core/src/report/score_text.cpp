@@ -19,8 +19,8 @@ void add_tiers(TextPage& page, const ScoreReport& report) {
     Table table({"tier", "counter", "cases", "sources", "median |error|", "90th percentile", "mean error"});
     table.left(1);
     for (const ErrorLine& line : errors_by_counter(report))
-        add_row(table, {std::string(to_string(line.tier)), std::string(to_string(line.counter))}, line.summary,
-                true);
+        add_row(table, {std::string(to_string(line.tier)), std::string(to_string(line.counter))},
+                line.summary, true);
     page.heading("Errors", " predicted / measured - 1, per source first, then the mean over sources");
     page.table(table);
 }

@@ -4,8 +4,8 @@
 
 namespace zeroplan::command {
 
-/// "<what is done> 42 %" on standard error, rewritten in place: only on a terminal, and only once the work has
-/// taken half a second. An interrupt leaves a clean line behind.
+/// "<what is done> 42 %" on standard error, rewritten in place: only on a terminal, and only once the work
+/// has taken half a second. An interrupt leaves a clean line behind.
 class ProgressLine {
 public:
     ProgressLine(std::string what, bool wanted);

@@ -1,0 +1,41 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "zeroplan/score.hpp"
+
+namespace zeroplan {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+ScoreReport two_sources() {
+    ScoreReport report;
+    report.rows = {{.id = "1", .source = "many", .predicted = 110, .measured = 100},
+                   {.id = "2", .source = "many", .predicted = 96, .measured = 100},
+                   {.id = "3", .source = "few", .predicted = 101, .measured = 100}};
+    return report;
+}
+
+TEST(ScoreMarkdown, MeansOverSourcesThenEachSource) {
+    const std::string text = score_markdown(two_sources());
+    EXPECT_THAT(text, HasSubstr("| A | allocated | 3 | 2 | 4.0 % | 5.5 % | +2.0 % |\n"));
+    EXPECT_THAT(text, HasSubstr("| many | A | allocated | 2 | 7.0 % | 10.0 % | +3.0 % |\n"));
+    EXPECT_THAT(text, HasSubstr("| few | A | allocated | 1 | 1.0 % | 1.0 % | +1.0 % |\n"));
+    EXPECT_THAT(text, Not(HasSubstr("## Refused")));
+    EXPECT_THAT(text, Not(HasSubstr("## Does it fit")));
+}
+
+TEST(ScoreMarkdown, CountsVerdictsAndRefusalsByReason) {
+    ScoreReport report = two_sources();
+    report.fits = {{.ran = true, .verdict = Verdict::fits}, {.ran = true, .verdict = Verdict::does_not_fit}};
+    report.refused = {{.id = "4", .why = "no\nhint"}, {.id = "5", .why = "no"}};
+    report.refused.push_back({.id = "6", .why = "no", .time_only = true});
+    const std::string text = score_markdown(report);
+    EXPECT_THAT(text, HasSubstr("| A | ran | 1 | 1 | 0 |\n"));
+    EXPECT_THAT(text, HasSubstr("| 2 | case | no |\n"));
+    EXPECT_THAT(text, HasSubstr("| 1 | time | no |\n"));
+}
+
+}  // namespace
+}  // namespace zeroplan

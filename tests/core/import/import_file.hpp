@@ -7,7 +7,7 @@
 namespace zeroplan {
 
 inline std::string import_path(const std::string& name) {
-    return std::string(ZEROPLAN_TEST_DATA) + "/core/data/imports/" + name;
+    return ZEROPLAN_TEST_DATA "/core/data/imports/" + name;
 }
 
 /// A file of tests/core/data/imports, understood.

@@ -13,7 +13,7 @@ using nlohmann::json;
 using testing::HasSubstr;
 
 std::string file(const std::string& name) {
-    return std::string(ZEROPLAN_TEST_DATA) + "/core/data/imports/" + name;
+    return ZEROPLAN_TEST_DATA "/core/data/imports/" + name;
 }
 
 TEST(ImportCommand, ExplainsADeepSpeedFile) {

@@ -14,7 +14,7 @@ struct Ended {
 
 Ended run(const std::string& arguments) {
     Ended ended;
-    FILE* pipe = popen((std::string(ZEROPLAN_BIN_DIR) + "/zeroplan " + arguments).c_str(), "r");
+    FILE* pipe = popen((ZEROPLAN_BIN_DIR "/zeroplan " + arguments).c_str(), "r");
     if (pipe == nullptr) return ended;
     char buffer[4096];
     while (const std::size_t got = fread(buffer, 1, sizeof buffer, pipe)) ended.output.append(buffer, got);

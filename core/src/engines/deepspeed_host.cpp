@@ -1,9 +1,9 @@
 #include "engines/deepspeed_host.hpp"
 
 #include <algorithm>
-#include <bit>
 
 #include "engines/deepspeed_stage3.hpp"
+#include "engines/torch_host.hpp"
 #include "engines/torch_optimizer.hpp"
 
 namespace zeroplan {
@@ -118,10 +118,6 @@ HostMemory training_on_host(const DeepSpeedRank& rank, bool with_states) {
 }
 
 }  // namespace
-
-Bytes pinned_block(std::uint64_t bytes) {
-    return Bytes{bytes == 0 ? 0 : std::bit_ceil(bytes)};
-}
 
 HostPhases deepspeed_host(const DeepSpeedRank& rank, bool loads_on_host) {
     HostPhases phases;

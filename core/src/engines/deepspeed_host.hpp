@@ -9,7 +9,4 @@ namespace zeroplan {
 /// swap_tensor/
 HostPhases deepspeed_host(const DeepSpeedRank& rank, bool loads_on_host);
 
-/// PyTorch's host allocator rounds page-locked blocks up to a power of two (c10, CachingHostAllocator).
-Bytes pinned_block(std::uint64_t bytes);
-
 }  // namespace zeroplan

@@ -6,6 +6,7 @@
 #include "engines/engine.hpp"
 #include "engines/parameter_storage.hpp"
 #include "engines/torch_checks.hpp"
+#include "engines/torch_host.hpp"
 #include "engines/torch_parallel.hpp"
 #include "engines/torch_step.hpp"
 #include "engines/torch_units.hpp"
@@ -82,6 +83,15 @@ public:
         program_.first_step = first_step_of(program_.step, optimizer_.states(), step_position_);
         program_.save = {"save", 1, {}};
         return std::move(program_);
+    }
+
+    HostPhases host() const {
+        std::vector<OffloadedShard> shards;
+        for (const FlatParameter& flat : flats_)
+            shards.push_back(
+                {flat.stored.elements(shard_of(flat)) * bytes_per_element(flat.stored.dtype),
+                 flat.trainable ? shard_of(flat) * bytes_per_element(training_.gradient_dtype) : 0});
+        return fsdp_host(training_, shards, optimizer_.host_bytes());
     }
 
 private:
@@ -512,7 +522,9 @@ EngineOutput fsdp1_engine(const Scenario& whole) {
     }
     output.communicators =
         1 + (ranks > 1 && ranks < training.data_parallel * training.context_parallel ? 1 : 0);
-    output.programs.push_back(Fsdp1Program(scenario, units, std::move(flats)).build());
+    Fsdp1Program program(scenario, units, std::move(flats));
+    output.programs.push_back(program.build());
+    output.host.push_back(program.host());
     output.program_ranks.push_back({{0, scenario.world_size() - 1}});
     add_rank_models(output, whole, scenario);
     return output;

@@ -9,6 +9,7 @@
 #include "engines/parameter_storage.hpp"
 #include "engines/pipeline_schedule.hpp"
 #include "engines/torch_checks.hpp"
+#include "engines/torch_host.hpp"
 #include "engines/torch_parallel.hpp"
 #include "engines/torch_step.hpp"
 #include "engines/torch_units.hpp"
@@ -69,6 +70,20 @@ public:
         program_.first_step = first_step_of(program_.step, optimizer_.states(), step_position_);
         program_.save = {"save", 1, {}};
         return std::move(program_);
+    }
+
+    HostPhases host() const {
+        std::vector<OffloadedShard> shards;
+        for (const TorchUnit& unit : units_.units)
+            for (const std::uint32_t p : unit.parameters) {
+                const Parameter& parameter = model_.parameters[p];
+                const std::uint64_t padded = row_shard(parameter, ranks_, rank_).padded;
+                const StoredAs as = stored_as(parameter, training_.parameter_dtype);
+                shards.push_back(
+                    {as.elements(padded) * bytes_per_element(as.dtype),
+                     parameter.trainable ? padded * bytes_per_element(training_.gradient_dtype) : 0});
+            }
+        return fsdp_host(training_, shards, optimizer_.host_bytes());
     }
 
 private:
@@ -685,7 +700,9 @@ EngineOutput pipelined_fsdp2(const Scenario& whole, const Scenario& rank) {
         const ModelSpec& model = stage.scenario.model;
         const TorchUnits units = torch_units(model, rank.training.fsdp.wrap.value_or("layer"));
         ShardLayout layout = fsdp2_layout(model, units, rank.training.shard_group);
-        output.programs.push_back(Fsdp2Program(stage.scenario, units, 0, &stage, s).build());
+        Fsdp2Program program(stage.scenario, units, 0, &stage, s);
+        output.programs.push_back(program.build());
+        output.host.push_back(program.host());
         output.program_ranks.push_back({{s * width, (s + 1) * width - 1}});
         if (s == 0) output.layout = layout;
         output.rank_models.push_back(
@@ -705,7 +722,9 @@ EngineOutput fsdp2_engine(const Scenario& whole) {
     EngineOutput output = empty_output(scenario);
     output.layout = fsdp2_layout(scenario.model, units, ranks);
     for (const auto& members : fsdp2_ranks_by_ownership(scenario.model, ranks)) {
-        output.programs.push_back(Fsdp2Program(scenario, units, members.front()).build());
+        Fsdp2Program program(scenario, units, members.front());
+        output.programs.push_back(program.build());
+        output.host.push_back(program.host());
         output.program_ranks.push_back(
             fsdp2_world_ranks(members, ranks, scenario.training.tensor_parallel, scenario.world_size()));
     }

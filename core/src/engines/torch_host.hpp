@@ -1,0 +1,24 @@
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "zeroplan/plan.hpp"
+#include "zeroplan/training_config.hpp"
+
+namespace zeroplan {
+
+/// PyTorch's host allocator rounds page-locked blocks up to a power of two (c10, CachingHostAllocator).
+Bytes pinned_block(std::uint64_t bytes);
+
+/// A tensor of one rank that FSDP keeps on the host, with its gradient where it is trained.
+struct OffloadedShard {
+    std::uint64_t bytes = 0, gradient_bytes = 0;  ///< gradient_bytes 0: frozen
+};
+
+/// Host memory of one FSDP rank: shards page-locked from the start and gradients from the first backward on
+/// (offload_parameters), optimizer states from the first step on.
+/// source: torch/distributed/fsdp/_flat_param.py (_cpu_grad), _fully_shard/_fsdp_param.py (CPUOffloadPolicy)
+HostPhases fsdp_host(const TrainingConfig& training, const std::vector<OffloadedShard>& shards,
+                     std::uint64_t state_bytes);
+
+}  // namespace zeroplan

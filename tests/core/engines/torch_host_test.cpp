@@ -1,0 +1,51 @@
+#include "engines/torch_host.hpp"
+
+#include <gtest/gtest.h>
+
+#include "core/engines/torch_scenarios.hpp"
+
+namespace zeroplan {
+namespace {
+
+Bytes at(const HostPhases& host, Phase phase) {
+    return host[static_cast<std::size_t>(phase)].total();
+}
+
+TEST(PinnedBlock, IsAPowerOfTwo) {
+    EXPECT_EQ(pinned_block(0), Bytes{});
+    EXPECT_EQ(pinned_block(4096), Bytes{4096});
+    EXPECT_EQ(pinned_block(1'000'000'000), Bytes{1ULL << 30});
+}
+
+TEST(FsdpHost, PinsShardsAndGradients) {
+    TrainingConfig training;
+    training.offload_parameters = OffloadTarget::cpu;
+    const HostPhases host = fsdp_host(training, {{3000, 3000}, {100, 0}}, 24000);
+    EXPECT_EQ(at(host, Phase::load), Bytes{4096 + 128});
+    EXPECT_EQ(at(host, Phase::steady_step), Bytes{2 * 4096 + 128 + 24000});
+}
+
+TEST(FsdpHost, HoldsStatesAloneWithoutParameters) {
+    TrainingConfig training;
+    training.offload_optimizer = OffloadTarget::cpu;
+    const HostPhases host = fsdp_host(training, {{3000, 3000}}, 24000);
+    EXPECT_EQ(at(host, Phase::init), Bytes{});
+    EXPECT_EQ(at(host, Phase::first_step), Bytes{24000});
+}
+
+TEST(FsdpHost, CountsEveryProcessOfANode) {
+    // Llama-2-7B over 8 ranks in fp32: states 8 bytes an element, shards and gradients in pinned blocks.
+    for (const EngineKind engine : {EngineKind::fsdp1, EngineKind::fsdp2}) {
+        Scenario scenario = torch_scenario(engine, build_llama(llama_2_7b_config(), torch_lowering()), 8, 3);
+        scenario.training.offload_parameters = scenario.training.offload_optimizer = OffloadTarget::cpu;
+        scenario.cluster.gpus_per_node = 8;
+        scenario.cluster.host.memory = Bytes{1ULL << 50};
+        const std::uint64_t exact = 16ULL * 6'738'415'616;
+        const Plan plan = make_plan(scenario);
+        EXPECT_GE(plan.memory.host_per_node.count(), exact);
+        EXPECT_LE(plan.memory.host_per_node.count(), 2 * exact);
+    }
+}
+
+}  // namespace
+}  // namespace zeroplan

@@ -13,7 +13,7 @@ namespace {
 
 /// Programs for the ranks of one pipeline stage, at most. Beyond, ranks whose partitions overlap nearly the
 /// same parameters are planned as the one among them that overlaps the most.
-constexpr std::size_t most_classes = 16;
+constexpr std::size_t most_classes = 8;
 
 /// Megatron-DeepSpeed is a fork of Megatron-LM from before megatron-core.
 constexpr MegatronOptions megatron_options{.generation = MegatronGeneration::lm_2021,
@@ -49,7 +49,18 @@ public:
         output_.rule_set = fmt::format("deepspeed {}.{}", options_.version.major, options_.version.minor);
     }
 
+    /// Communicators that work on every rank: the world; Megatron's tensor-parallel group and the pipeline
+    /// grid's own one of the same ranks; data parallel; all of one replica (norms and overflow); tied
+    /// weights. Those between two pipeline neighbours are left out. source:
+    /// deepspeed/runtime/pipe/topology.py
+    std::uint64_t communicators() const {
+        const bool tensor = training_.tensor_parallel > 1, pipeline = training_.pipeline_parallel > 1;
+        return 1 + (tensor ? 2U : 0U) + (training_.data_parallel > 1 ? 1U : 0U) +
+               (tensor || pipeline ? 1U : 0U) + (pipeline ? 1U : 0U);
+    }
+
     EngineOutput plan() {
+        if (runs_megatron(training_)) output_.communicators = communicators();
         if (!scenario_.cluster.gpu.is_host)
             output_.constants.push_back(cublas_workspace_constant(scenario_.cluster));
         if (!runs_megatron(training_)) {

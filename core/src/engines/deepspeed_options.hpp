@@ -25,6 +25,9 @@ struct DeepSpeedRules {
     bool gathers_lists = false;
     /// Parameters move to the host while they are flattened (up to 0.12; move_to_cpu).
     bool flattens_on_host = false;
+    /// Stage 1 reduces gradients where autograd left them, whatever contiguous_gradients and overlap_comm say
+    /// (0.4 to 0.12; engine.py, "meaningless in stage 1 and are ignored").
+    bool stage1_ignores_buckets = false;
     /// Stage 3 gathers several parameters in one flat buffer and then copies them out (from 0.6;
     /// AllGatherCoalescedHandle).
     bool coalesces_gathers = true;
@@ -71,7 +74,7 @@ struct DeepSpeedOptions {
     DeepSpeedOffload offload_optimizer{}, offload_parameters{.buffer_count = 5};
     std::uint64_t aio_threads = 1;  ///< aio.intra_op_parallelism
 
-    /// Elements of one IPG bucket's buffer.
+    /// Elements of one IPG bucket's buffer at stages 1 and 2.
     std::uint64_t bucket_elements() const { return reduce_bucket_size * rules.bucket_halves / 2; }
     friend bool operator==(const DeepSpeedOptions&, const DeepSpeedOptions&) = default;
 };

@@ -108,16 +108,15 @@ void DeepSpeedPartitioned::reduce_bucket() {
     if (in_bucket_.empty()) return;
     flatten_and_reduce();
     for (const InBucket& entry : in_bucket_) {
-        if (overlaps_[entry.parameter] && rank_.options.contiguous_gradients) {
-            copy_to_partition(entry);
-            if (entry.own != no_buffer) builder_.free(entry.own);
-        } else if (entry.own != no_buffer) {
-            const bool stays = !is_stage_2() || overlaps_[entry.parameter];
-            if (stays)
-                left_over_.push_back(entry.own);
-            else
-                builder_.free(entry.own);
-        }
+        if (overlaps_[entry.parameter] && rank_.options.contiguous_gradients) copy_to_partition(entry);
+        if (entry.own == no_buffer) continue;
+        const bool stays = overlaps_[entry.parameter] && !rank_.options.contiguous_gradients;
+        if (stays)
+            owned_.push_back(entry.own);
+        else if (is_stage_2() || rank_.options.contiguous_gradients)
+            builder_.free(entry.own, builder_.last(Stream::reduce));
+        else
+            left_over_.push_back(entry.own);
     }
     in_bucket_.clear();
     elements_in_bucket_ = 0;
@@ -188,7 +187,20 @@ void DeepSpeedPartitioned::give_up_kept(std::uint32_t p) {
 
 void DeepSpeedPartitioned::finish_reduction() {
     reduce_bucket();
-    for (const BufferId buffer : std::exchange(left_over_, {})) builder_.free(buffer);
+    for (const BufferId buffer : std::exchange(left_over_, {}))
+        builder_.free(buffer, builder_.last(Stream::reduce));
+    if (averaged_owned_.empty()) {
+        averaged_owned_ = std::exchange(owned_, {});
+    } else {
+        for (std::size_t i = 0; i < owned_.size(); ++i) {
+            builder_.on_stream(
+                Stream::compute,
+                Accumulate{.from = {owned_[i]}, .to = {averaged_owned_[i]}, .always_add = true},
+                builder_.last(Stream::reduce));
+            builder_.free(owned_[i]);
+        }
+        owned_.clear();
+    }
     if (whole_ == no_buffer) return;
     if (averaged_ == no_buffer) {
         averaged_ = std::exchange(whole_, no_buffer);
@@ -225,6 +237,7 @@ OperationId DeepSpeedPartitioned::step_on_device() {
         gradients = widened;
     }
     if (averaged_ != no_buffer) builder_.free(std::exchange(averaged_, no_buffer));
+    for (const BufferId buffer : std::exchange(averaged_owned_, {})) builder_.free(buffer);
     const OperationId position = builder_.next();
     flat_optimizer_step(rank_, builder_, master_, gradients, states_, partition);
     builder_.free(gradients);

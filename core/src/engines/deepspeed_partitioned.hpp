@@ -60,9 +60,11 @@ private:
     std::vector<BufferId> buckets_;  ///< one, or two with overlap_comm
     std::uint64_t elements_in_bucket_ = 0;
     std::vector<InBucket> in_bucket_;
-    std::vector<BufferId> kept_;       ///< by parameter: stage 1, until the last backward
-    BufferId whole_ = no_buffer;       ///< this backward's gradients in partition
-    BufferId averaged_ = no_buffer;    ///< those that earlier backwards have left
+    std::vector<BufferId> kept_;     ///< by parameter: stage 1, until the last backward
+    BufferId whole_ = no_buffer;     ///< this backward's gradients in partition
+    BufferId averaged_ = no_buffer;  ///< those that earlier backwards have left
+    std::vector<BufferId> owned_,
+        averaged_owned_;               ///< the same where gradients stay where autograd left them
     std::vector<BufferId> left_over_;  ///< stage 1: freed when the reduction has ended
     bool reducing_ = false;
 };

@@ -111,7 +111,7 @@ void DeepSpeedStage3::allocate_gradients() {
         for (std::size_t i = 0; i < count; ++i)
             buckets_.push_back(
                 builder_.allocate(flat(BufferRole::gradient_bucket, Category::communication_buffers,
-                                       rank_.training.reduce_dtype, rank_.options.bucket_elements())));
+                                       rank_.training.reduce_dtype, rank_.options.reduce_bucket_size)));
     }
     if (gradients_ == no_buffer && !offloads_optimizer(rank_) && trained_numel_ > 0)
         gradients_ = builder_.allocate(

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engines/deepspeed_options.hpp"
+#include "import/deepspeed_keys.hpp"
 #include "json/object_reader.hpp"
 #include "json/parse.hpp"
 
@@ -45,9 +46,7 @@ void read_flag(const ObjectReader& object, std::string_view key, bool& flag) {
 void read_offload(const ObjectReader& zero, std::string_view key, DeepSpeedOffload& offload) {
     const auto object = zero.object(key);
     if (!object) return;
-    object->allow_only({"device", "nvme_path", "buffer_count", "buffer_size", "max_in_cpu", "pin_memory",
-                        "pipeline_read", "pipeline_write", "fast_init", "ratio", "super_offload",
-                        "cpuadam_cores_perc"});
+    object->allow_only(deepspeed_section_keys(key));
     read_flag(*object, "pin_memory", offload.pin_memory);
     read_flag(*object, "pipeline_read", offload.pipeline_read);
     read_flag(*object, "pipeline_write", offload.pipeline_write);
@@ -56,56 +55,14 @@ void read_offload(const ObjectReader& zero, std::string_view key, DeepSpeedOfflo
     read_count(*object, "max_in_cpu", offload.max_in_cpu, offload.max_in_cpu);
 }
 
-constexpr std::string_view zero_keys[] = {"stage",
-                                          "contiguous_gradients",
-                                          "reduce_scatter",
-                                          "reduce_bucket_size",
-                                          "use_multi_rank_bucket_allreduce",
-                                          "allgather_partitions",
-                                          "allgather_bucket_size",
-                                          "overlap_comm",
-                                          "load_from_fp32_weights",
-                                          "elastic_checkpoint",
-                                          "offload_param",
-                                          "offload_optimizer",
-                                          "sub_group_size",
-                                          "cpu_offload",
-                                          "cpu_offload_params",
-                                          "cpu_offload_use_pin_memory",
-                                          "prefetch_bucket_size",
-                                          "param_persistence_threshold",
-                                          "model_persistence_threshold",
-                                          "max_live_parameters",
-                                          "max_reuse_distance",
-                                          "stage3_prefetch_bucket_size",
-                                          "stage3_param_persistence_threshold",
-                                          "stage3_model_persistence_threshold",
-                                          "stage3_max_live_parameters",
-                                          "stage3_max_reuse_distance",
-                                          "stage3_gather_16bit_weights_on_model_save",
-                                          "stage3_gather_fp16_weights_on_model_save",
-                                          "gather_16bit_weights_on_model_save",
-                                          "stage3_module_granularity_threshold",
-                                          "stage3_use_all_reduce_for_fetch_params",
-                                          "use_all_reduce_for_fetch_params",
-                                          "stage3_allgather_sequential",
-                                          "ignore_unused_parameters",
-                                          "legacy_stage1",
-                                          "round_robin_gradients",
-                                          "zero_hpz_partition_size",
-                                          "zero_quantized_weights",
-                                          "zero_quantized_nontrainable_weights",
-                                          "zero_quantized_gradients",
-                                          "zeropp_loco_param",
-                                          "mics_shard_size",
-                                          "mics_hierarchical_params_gather",
-                                          "memory_efficient_linear",
-                                          "pipeline_loading_checkpoint",
-                                          "override_module_apply",
-                                          "log_trace_cache_warnings",
-                                          "zenflow",
-                                          "leaf_module",
-                                          "save_muon_momentum_buffer_in_memory"};
+void refuse_unknown_keys(const ObjectReader& zero) {
+    std::vector<std::string_view> known;
+    for (const ZeroKey& key : zero_keys()) {
+        known.push_back(key.name);
+        if (!key.other_name.empty()) known.push_back(key.other_name);
+    }
+    zero.allow_only(known);
+}
 
 void read_stage3(const ObjectReader& zero, std::uint64_t hidden, DeepSpeedOptions& options) {
     for (const std::string prefix : {"", "stage3_"}) {
@@ -122,10 +79,10 @@ void read_stage3(const ObjectReader& zero, std::uint64_t hidden, DeepSpeedOption
                    options.max_reuse_distance);
         read_flag(zero, prefix + "gather_16bit_weights_on_model_save",
                   options.gather_16bit_weights_on_model_save);
+        read_flag(zero, prefix + "allgather_sequential", options.allgather_sequential);
         read_flag(zero, prefix + "use_all_reduce_for_fetch_params", options.use_all_reduce_for_fetch_params);
     }
     read_flag(zero, "stage3_gather_fp16_weights_on_model_save", options.gather_16bit_weights_on_model_save);
-    read_flag(zero, "stage3_allgather_sequential", options.allgather_sequential);
     if (options.allgather_sequential) options.prefetch_bucket_size = 1;
     read_count(zero, "sub_group_size", options.sub_group_size, options.sub_group_size);
     read_count(zero, "zero_hpz_partition_size", options.hpz_partition_size, 1);
@@ -138,7 +95,7 @@ void read_stage3(const ObjectReader& zero, std::uint64_t hidden, DeepSpeedOption
 }
 
 void read_zero(const ObjectReader& zero, std::uint64_t hidden, DeepSpeedOptions& options) {
-    zero.allow_only(zero_keys);
+    refuse_unknown_keys(zero);
     read_flag(zero, "contiguous_gradients", options.contiguous_gradients);
     read_flag(zero, "reduce_scatter", options.reduce_scatter);
     read_flag(zero, "round_robin_gradients", options.round_robin_gradients);
@@ -167,6 +124,7 @@ DeepSpeedRules deepspeed_rules(DeepSpeedVersion version) {
             .flattens_buckets = version >= V{0, 13},
             .gathers_lists = version < V{0, 9},
             .flattens_on_host = version < V{0, 13},
+            .stage1_ignores_buckets = version >= V{0, 4} && version < V{0, 13},
             .coalesces_gathers = version >= V{0, 6},
             .keeps_stage3_gradients = version >= V{0, 6},
             .bucket_halves = version < V{0, 4} ? 9U : 2U};
@@ -189,6 +147,8 @@ DeepSpeedOptions read_deepspeed_options(const Scenario& scenario) {
             read_count(*aio, "intra_op_parallelism", options.aio_threads, 1);
     }
     if (training.pipeline_parallel > 1) options.overlap_comm = false;
+    if (training.zero_stage == 1 && options.rules.stage1_ignores_buckets)
+        options.contiguous_gradients = options.overlap_comm = options.round_robin_gradients = false;
     if (!options.multi_rank_bucket_allreduce) options.rules.flattens_buckets = false;
     return options;
 }

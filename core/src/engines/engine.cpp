@@ -23,6 +23,7 @@ constexpr std::array engines{
     BuiltEngine{EngineKind::fsdp2, fsdp2_engine,
                 "PyTorch fully_shard (ZeRO 2, 3) with tensor, pipeline, context parallelism; plan, sim "
                 "without offload"},
+    BuiltEngine{EngineKind::llm_c, llm_c_engine, "llm.c's GPT-2 (ZeRO 0, 1); plan, sim"},
     BuiltEngine{
         EngineKind::megatron, megatron_engine,
         "Megatron-LM (ZeRO 0, 1) with tensor, pipeline, sequence, context, expert parallelism; plan, sim "

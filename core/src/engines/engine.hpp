@@ -27,6 +27,8 @@ EngineOutput ddp_engine(const Scenario& scenario);
 EngineOutput fsdp1_engine(const Scenario& scenario);
 /// DeepSpeed's ZeRO stages, alone or under Megatron-DeepSpeed.
 EngineOutput deepspeed_engine(const Scenario& scenario);
+/// llm.c: GPT-2 in C and CUDA.
+EngineOutput llm_c_engine(const Scenario& scenario);
 /// PyTorch's fully_shard (FSDP2).
 EngineOutput fsdp2_engine(const Scenario& scenario);
 

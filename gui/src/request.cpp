@@ -38,7 +38,7 @@ bool same(const ScenarioRequest& a, const ScenarioRequest& b) {
     const auto equal = [](const Setting& x, const Setting& y) {
         return x.pointer == y.pointer && x.json_value == y.json_value;
     };
-    return a.file == b.file && a.text == b.text &&
+    return a.file == b.file && a.text == b.text && a.imported == b.imported &&
            std::equal(a.settings.begin(), a.settings.end(), b.settings.begin(), b.settings.end(), equal);
 }
 
@@ -50,7 +50,7 @@ ScenarioRequest with(ScenarioRequest request, Setting setting) {
 
 ScenarioRequest without(ScenarioRequest request, const std::string& pointer) {
     const bool stated_elsewhere =
-        !request.file.empty() || !request.text.empty() ||
+        !request.file.empty() || !request.text.empty() || !request.imported.empty() ||
         std::any_of(request.settings.begin(), request.settings.end(),
                     [&](const Setting& s) { return s.pointer != pointer && below(pointer, s.pointer); });
     if (stated_elsewhere) return with(std::move(request), {pointer, "null", "default"});

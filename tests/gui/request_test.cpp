@@ -39,6 +39,15 @@ TEST(Request, SameComparesFileTextAndSettings) {
     EXPECT_FALSE(same(a, {}));
 }
 
+// A DeepSpeed file beneath the scenario may state any key, like a scenario file.
+TEST(Request, AnImportedFileCountsAsAFile) {
+    ScenarioRequest imported;
+    imported.imported = {{"ds.json", {{"/training/zero_stage", "2", "zero_optimization.stage"}}, {}, {}}};
+    EXPECT_FALSE(same(imported, {}));
+    EXPECT_EQ(without(imported, "/training/zero_stage").settings.size(), 1U);
+    EXPECT_TRUE(without({}, "/training/zero_stage").settings.empty());
+}
+
 TEST(Request, QuotesWords) {
     EXPECT_EQ(quoted("say \"bf16\""), R"("say \"bf16\"")");
     EXPECT_EQ(plain_value(R"("bf16")").toStdString(), "bf16");

@@ -17,15 +17,18 @@ enum class ExpertFamily : std::uint8_t {
     deepseek  ///< n_routed_experts and n_shared_experts of moe_intermediate_size behind first_k_dense_replace
 };
 
-/// One `model_type` and what its configuration class in transformers takes for absent keys; 0 means that
-/// there is no default: the key has to be given, or follows from others (key/value heads = heads, head_dim =
-/// hidden / heads, intermediate = 4 · hidden).
+/// Which linear layers of a transformer layer have a bias.
+struct FamilyBiases {
+    bool query_key_value = false, output = false, mlp = false;
+};
+inline constexpr FamilyBiases every_bias{.query_key_value = true, .output = true, .mlp = true};
+
+/// One `model_type`: what its configuration class takes for absent keys, where that differs from a Llama's.
+/// Its sizes are those of family_sizes().
 struct ConfigFamily {
     std::string_view model_type, architecture;
-    std::uint64_t vocab_size, hidden_size, intermediate_size, num_hidden_layers, num_attention_heads,
-        num_key_value_heads, head_dim, max_position_embeddings;
-    std::string_view mlp, position_embedding, normalization;
-    bool query_key_value_bias = false, output_bias = false, mlp_bias = false;
+    std::string_view mlp = "swiglu", position_embedding = "rope", normalization = "rmsnorm";
+    FamilyBiases biases{};
     bool reads_attention_bias = false, reads_mlp_bias = false;  ///< from keys attention_bias and mlp_bias
     bool tie_word_embeddings = false, query_key_norm = false;
     std::string_view names = "llama";  ///< whose module names (decoder_names)

@@ -9,6 +9,7 @@
 #include "import/choose_family.hpp"
 #include "import/config_experts.hpp"
 #include "import/config_other.hpp"
+#include "import/config_sizes.hpp"
 #include "nearest.hpp"
 
 namespace zeroplan {
@@ -89,7 +90,8 @@ bool keeps_dropout_masks(const ConfigObject& config) {
 /// Reads one configuration of one family.
 class FamilyReader {
 public:
-    FamilyReader(const ConfigObject& config, const ConfigFamily& family) : config_(config), family_(family) {}
+    FamilyReader(const ConfigObject& config, const ConfigFamily& family)
+        : config_(config), family_(family), usual_(family_sizes(family.model_type)) {}
 
     ReadConfig read(const std::string& name) {
         refuse_other_models();
@@ -144,19 +146,19 @@ private:
 
     void read_sizes() {
         DecoderConfig& decoder = result_.decoder;
-        decoder.hidden_size = size(hidden_names, most_width, family_.hidden_size);
-        decoder.num_hidden_layers = size(layer_names, most_layers, family_.num_hidden_layers);
+        decoder.hidden_size = size(hidden_names, most_width, usual_.hidden_size);
+        decoder.num_hidden_layers = size(layer_names, most_layers, usual_.num_hidden_layers);
         const std::uint64_t usual =
-            family_.intermediate_size != 0 ? family_.intermediate_size : 4 * decoder.hidden_size;
+            usual_.intermediate_size != 0 ? usual_.intermediate_size : 4 * decoder.hidden_size;
         decoder.intermediate_size = size(intermediate_names, most_width, usual);
     }
 
     void read_heads() {
         DecoderConfig& decoder = result_.decoder;
         const std::uint64_t hidden = decoder.hidden_size;
-        const std::uint64_t heads = size(head_names, most_heads, family_.num_attention_heads);
+        const std::uint64_t heads = size(head_names, most_heads, usual_.num_attention_heads);
         decoder.num_attention_heads = heads;
-        const std::uint64_t usual = family_.num_key_value_heads != 0 ? family_.num_key_value_heads : heads;
+        const std::uint64_t usual = usual_.num_key_value_heads != 0 ? usual_.num_key_value_heads : heads;
         const std::uint64_t shared = size(key_value_head_names, most_heads, usual);
         decoder.num_key_value_heads = shared;
         if (heads % shared != 0)
@@ -165,12 +167,12 @@ private:
                 fmt::format("{} attention heads do not divide into {} key/value heads", heads, shared),
                 "num_key_value_heads has to divide num_attention_heads");
         const auto head_dim = config_.size(head_dim_names, most_width);
-        if (!head_dim && family_.head_dim == 0 && hidden % heads != 0)
+        if (!head_dim && usual_.head_dim == 0 && hidden % heads != 0)
             config_.fail(config_.size(hidden_names, most_width) ? hidden_names : head_names,
                          fmt::format("hidden size {} is not divisible by {} attention heads", hidden, heads),
                          fmt::format("take hidden size {} or {}, or give head_dim", hidden / heads * heads,
                                      (hidden / heads + 1) * heads));
-        decoder.head_dim = head_dim ? *head_dim : family_.head_dim != 0 ? family_.head_dim : hidden / heads;
+        decoder.head_dim = head_dim ? *head_dim : usual_.head_dim != 0 ? usual_.head_dim : hidden / heads;
     }
 
     void read_kinds() {
@@ -184,9 +186,9 @@ private:
                                                              : std::string(family_.normalization);
         decoder.activation = activation_word().value_or(std::string(family_.activation));
         decoder.query_key_norm = family_.query_key_norm;
-        decoder.attention_bias = family_.query_key_value_bias;
-        decoder.attention_output_bias = family_.output_bias;
-        decoder.mlp_bias = family_.mlp_bias;
+        decoder.attention_bias = family_.biases.query_key_value;
+        decoder.attention_output_bias = family_.biases.output;
+        decoder.mlp_bias = family_.biases.mlp;
         if (family_.reads_attention_bias)
             decoder.attention_bias = decoder.attention_output_bias =
                 config_.boolean("attention_bias").value_or(false);
@@ -228,7 +230,7 @@ private:
     }
 
     void read_vocabulary() {
-        const std::uint64_t vocabulary = size(vocabulary_names, most_vocabulary, family_.vocab_size);
+        const std::uint64_t vocabulary = size(vocabulary_names, most_vocabulary, usual_.vocab_size);
         const std::uint64_t padded = config_.size(padded_names, most_vocabulary).value_or(vocabulary);
         if (padded < vocabulary)
             config_.fail(padded_names,
@@ -242,7 +244,7 @@ private:
         // Only a table of learned positions makes the length a shape; without one it is the default sequence
         // length.
         const std::uint64_t usual =
-            family_.max_position_embeddings != 0 || has_table ? family_.max_position_embeddings : 2048;
+            usual_.max_position_embeddings != 0 || has_table ? usual_.max_position_embeddings : 2048;
         result_.decoder.max_position_embeddings = size(position_names, most_positions, usual);
         // Qwen's files state a window and switch it off; a file without the switch means what it states.
         if (config_.boolean("use_sliding_window").value_or(true))
@@ -264,6 +266,7 @@ private:
 
     const ConfigObject& config_;
     const ConfigFamily& family_;
+    FamilySizes usual_;
     ReadConfig result_;
 };
 

@@ -130,12 +130,7 @@ private:
                                 .shape = parameter.shape,
                                 .values = tensors_[p].values});
         }
-        const std::uint64_t workspace = cublas_workspace_bytes(cluster_.gpu.compute_capability);
-        for (int thread = 0; thread < 2; ++thread)
-            workspace_ = builder_.allocate({.role = BufferRole::workspace,
-                                            .category = Category::temporaries,
-                                            .dtype = DType::uint8,
-                                            .elements = workspace});
+        workspace_ = allocate_cublas_workspaces(builder_, cluster_.gpu.compute_capability);
     }
 
     /// The reducer's buckets are as large as the gradients, and stay. Gradients that are summed over
@@ -168,9 +163,7 @@ private:
         last_ = last;
         for (Tensors& tensors : tensors_) tensors.contributions = 0;
         for (Bucket& bucket : buckets_) bucket.missing = bucket.parameters.size();
-        std::vector<std::uint32_t> every_parameter(model_.parameters.size());
-        for (std::uint32_t p = 0; p < every_parameter.size(); ++p) every_parameter[p] = owner_of(model_, p);
-        ActivationWalk walk(model_, training_, builder_, std::move(every_parameter), workspace_,
+        ActivationWalk walk(model_, training_, builder_, parameter_owners(model_), workspace_,
                             ActivationWalk::GradientSums::fresh);
         const ActivationWalk::Hooks hooks{
             .parameters = [this](std::uint32_t p) { return values(p); },

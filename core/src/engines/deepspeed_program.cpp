@@ -19,10 +19,9 @@ namespace {
 
 std::unique_ptr<ActivationWalk> deepspeed_walk(const DeepSpeedRank& rank, const DeepSpeedStagePlace& place,
                                                ProgramBuilder& builder, BufferId workspace) {
-    std::vector<std::uint32_t> owners(rank.model.parameters.size());
-    for (std::uint32_t p = 0; p < owners.size(); ++p) owners[p] = owner_of(rank.model, p);
-    auto walk = std::make_unique<ActivationWalk>(rank.model, rank.training, builder, std::move(owners),
-                                                 workspace, ActivationWalk::GradientSums::fresh);
+    auto walk =
+        std::make_unique<ActivationWalk>(rank.model, rank.training, builder, parameter_owners(rank.model),
+                                         workspace, ActivationWalk::GradientSums::fresh);
     // deepspeed.checkpointing is reentrant.
     if (place.megatron) walk->use_reentrant_checkpoints();
     return walk;
@@ -107,11 +106,7 @@ private:
     /// cuBLAS's, from the caching allocator since PyTorch 1.11, the release beside DeepSpeed 0.6.
     void allocate_workspaces() {
         if (place_.compute_capability == 0 || rank_.options.version < DeepSpeedVersion{0, 6}) return;
-        for (int thread = 0; thread < 2; ++thread)
-            workspace_ = builder_.allocate({.role = BufferRole::workspace,
-                                            .category = Category::temporaries,
-                                            .dtype = DType::uint8,
-                                            .elements = cublas_workspace_bytes(place_.compute_capability)});
+        workspace_ = allocate_cublas_workspaces(builder_, place_.compute_capability);
     }
 
     ActivationWalk::Hooks walk_hooks() {

@@ -96,9 +96,7 @@ private:
     void run_micro_batch() {
         Section& section = program_.step.back();
         builder_.begin(section);
-        std::vector<std::uint32_t> owners(model_.parameters.size());
-        for (std::uint32_t p = 0; p < owners.size(); ++p) owners[p] = owner_of(model_, p);
-        ActivationWalk walk(model_, training_, builder_, std::move(owners), no_buffer);
+        ActivationWalk walk(model_, training_, builder_, parameter_owners(model_), no_buffer);
         const ActivationWalk::Hooks hooks{.parameters = [this](std::uint32_t) { return values_; },
                                           .gradients = [this](std::uint32_t) { return gradients_; },
                                           .accumulate = [](std::uint32_t) { return false; }};

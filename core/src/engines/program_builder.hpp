@@ -1,4 +1,5 @@
 #pragma once
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -18,6 +19,13 @@ public:
         last_.fill(no_operation);
     }
 
+    /// Begins a further section of the step, once the one before it has ended.
+    void begin_step(std::string name, std::uint64_t repeat) {
+        if (!program_.step.empty()) wait_for_all();
+        program_.step.push_back({std::move(name), repeat, {}});
+        begin(program_.step.back());
+    }
+
     BufferId declare(Buffer buffer) {
         program_.buffers.push_back(buffer);
         return static_cast<BufferId>(program_.buffers.size() - 1);
@@ -32,6 +40,11 @@ public:
     void allocate_again(BufferId buffer) { append(Allocate{buffer}); }
     OperationId free(BufferId buffer, std::vector<OperationId> waits = {}) {
         return append(Free{buffer}, Stream::compute, std::move(waits));
+    }
+    /// Frees a buffer that may be there, and forgets it.
+    void free_if_there(BufferId& buffer) {
+        if (buffer != no_buffer) free(buffer);
+        buffer = no_buffer;
     }
     /// Puts an operation on a stream, behind what was issued there before.
     OperationId on_stream(Stream stream, OperationBody body, std::vector<OperationId> waits = {}) {

@@ -81,6 +81,15 @@ std::uint64_t cublas_workspace_bytes(std::uint32_t compute_capability) {
     return compute_capability >= 90 ? 32ULL << 20 : (8ULL << 20) + (128ULL << 10);
 }
 
+BufferId allocate_cublas_workspaces(ProgramBuilder& builder, std::uint32_t compute_capability) {
+    const Buffer workspace{.role = BufferRole::workspace,
+                           .category = Category::temporaries,
+                           .dtype = DType::uint8,
+                           .elements = cublas_workspace_bytes(compute_capability)};
+    builder.allocate(workspace);
+    return builder.allocate(workspace);
+}
+
 Constant cublas_workspace_constant(const ClusterSpec& cluster) {
     return {"cublas_workspace_bytes",
             static_cast<double>(cublas_workspace_bytes(cluster.gpu.compute_capability)), "B",

@@ -58,6 +58,8 @@ std::vector<Section> first_step_of(const std::vector<Section>& step, const std::
 /// of its own: two of 32 MiB from compute capability 9.0 on, of 8 MiB + 128 KiB before
 /// (aten/src/ATen/cuda/CublasHandlePool.cpp, getChosenWorkspaceSize).
 std::uint64_t cublas_workspace_bytes(std::uint32_t compute_capability);
+/// Allocates both; the last one, which products of either thread are given.
+BufferId allocate_cublas_workspaces(ProgramBuilder& builder, std::uint32_t compute_capability);
 Constant cublas_workspace_constant(const ClusterSpec& cluster);
 
 }  // namespace zeroplan

@@ -8,6 +8,22 @@ std::uint32_t owner_of(const ModelSpec& model, std::uint32_t parameter) {
     return model.parameters[parameter].shared_with.value_or(parameter);
 }
 
+std::vector<std::uint32_t> parameter_owners(const ModelSpec& model) {
+    std::vector<std::uint32_t> owners(model.parameters.size());
+    for (std::uint32_t p = 0; p < owners.size(); ++p) owners[p] = owner_of(model, p);
+    return owners;
+}
+
+std::vector<std::uint32_t> units_read_by(const ModelSpec& model, const TorchUnits& units,
+                                         std::uint32_t block) {
+    std::vector<std::uint32_t> result{units.unit_of_block[block]};
+    for (const std::uint32_t p : model.blocks[block].parameters) {
+        const std::uint32_t u = units.unit_of_parameter[p];
+        if (std::find(result.begin(), result.end(), u) == result.end()) result.push_back(u);
+    }
+    return result;
+}
+
 TorchUnits torch_units(const ModelSpec& model, const std::string& wrap) {
     TorchUnits result{.units = {{.name = "root", .parameters = {}, .is_root = true}},
                       .unit_of_block = std::vector<std::uint32_t>(model.blocks.size(), 0),

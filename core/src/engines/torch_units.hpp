@@ -29,5 +29,11 @@ TorchUnits torch_units(const ModelSpec& model, const std::string& wrap);
 
 /// Index of the parameter whose storage `parameter` is.
 std::uint32_t owner_of(const ModelSpec& model, std::uint32_t parameter);
+/// The same of every parameter.
+std::vector<std::uint32_t> parameter_owners(const ModelSpec& model);
+
+/// Units whose parameters a block reads: its own, and that of a tied weight.
+std::vector<std::uint32_t> units_read_by(const ModelSpec& model, const TorchUnits& units,
+                                         std::uint32_t block);
 
 }  // namespace zeroplan

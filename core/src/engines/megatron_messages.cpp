@@ -1,0 +1,61 @@
+#include "engines/megatron_messages.hpp"
+
+namespace zeroplan {
+
+/// Megatron-LM 2021 sent each tensor-parallel rank's part and gathered it there
+/// (scatter_gather_tensors_in_pipeline).
+bool MegatronMessages::scatters() const {
+    return !stage_.is_core() && stage_.training().tensor_parallel > 1;
+}
+
+/// Interleaved schedules overlap their messages (overlap_p2p_comm); 1F1B waits for each.
+/// source: megatron/core/pipeline_parallel/schedules.py.
+void MegatronMessages::transfer(bool send, bool gradients, std::uint32_t lower, std::uint32_t block,
+                                std::uint32_t index) {
+    const TensorSpec& spec = stage_.tensor(block, index);
+    const std::uint64_t parts = scatters() ? stage_.training().tensor_parallel : 1;
+    const Transfer message{.send = send,
+                           .channel = 2 * lower + (gradients ? 1U : 0U),
+                           .dtype = resolve(spec.dtype, storage_dtype(stage_.training().compute_dtype)),
+                           .elements = stage_.numel(spec) / parts,
+                           .to_next = !gradients};
+    if (send) {
+        builder_.on_stream(stage_.is_interleaved() ? Stream::exchange : Stream::compute, message,
+                           builder_.last(Stream::compute));
+        return;
+    }
+    builder_.on_stream(Stream::compute, message);
+    if (!scatters()) return;
+    builder_.on_stream(Stream::compute, Collective{.kind = CollectiveKind::all_gather,
+                                                   .group = GroupKind::tensor_group,
+                                                   .send = {},
+                                                   .receive = {},
+                                                   .dtype = message.dtype,
+                                                   .elements = message.elements * parts});
+}
+
+void MegatronMessages::transfer_before(Chunk chunk, bool send, bool gradients) {
+    if (!stage_.has_embedding(chunk))
+        transfer(send, gradients, stage_.virtual_stage(chunk) - 1, stage_.blocks(chunk).first, 0);
+}
+
+void MegatronMessages::transfer_behind(Chunk chunk, bool send, bool gradients) {
+    const std::uint32_t last = stage_.blocks(chunk).last;
+    if (!stage_.has_head(chunk))
+        transfer(send, gradients, stage_.virtual_stage(chunk), last, stage_.output_of(last));
+}
+
+void MegatronMessages::receive_activations(Chunk chunk) {
+    transfer_before(chunk, false, false);
+}
+void MegatronMessages::send_gradients(Chunk chunk) {
+    transfer_before(chunk, true, true);
+}
+void MegatronMessages::send_activations(Chunk chunk) {
+    transfer_behind(chunk, true, false);
+}
+void MegatronMessages::receive_gradients(Chunk chunk) {
+    transfer_behind(chunk, false, true);
+}
+
+}  // namespace zeroplan

@@ -17,20 +17,7 @@ TEST(Adapter, TrainsTwoMatricesATarget) {
 
 /// Falcon 7B's query, key and value are one linear: rank 8 on query and value alone, as LitGPT adapts it.
 TEST(Adapter, AdaptsPartsOfAPackedProjection) {
-    DecoderConfig falcon{.name = "falcon-7b",
-                         .vocab_size = 65024,
-                         .hidden_size = 4544,
-                         .intermediate_size = 4 * 4544,
-                         .num_hidden_layers = 32,
-                         .num_attention_heads = 71,
-                         .num_key_value_heads = 1,
-                         .head_dim = 64,
-                         .mlp = "gelu",
-                         .position_embedding = "rope",
-                         .normalization = "layernorm",
-                         .fused_qkv = true,
-                         .family = "falcon"};
-    ModelSpec model = build_decoder(falcon, torch_lowering());
+    ModelSpec model = build_decoder(falcon_7b_config(), torch_lowering());
     apply_adapter(model, {.rank = 8, .targets = {"q_proj", "v_proj"}});
     EXPECT_EQ(model.trainable_parameter_count(), 32U * (2 * 8 * 4544 + (4544 + 64) * 8));
 }

@@ -1,48 +1,10 @@
 #include <gtest/gtest.h>
 
+#include "core/architectures/decoder_configs.hpp"
 #include "zeroplan/build_model.hpp"
 
 namespace zeroplan {
 namespace {
-
-DecoderConfig llama_2_7b() {
-    return {.name = "llama-2-7b",
-            .architecture = "LlamaForCausalLM",
-            .parameter_prefix = "model.",
-            .vocab_size = 32000,
-            .hidden_size = 4096,
-            .intermediate_size = 11008,
-            .num_hidden_layers = 32,
-            .num_attention_heads = 32,
-            .num_key_value_heads = 32,
-            .head_dim = 128,
-            .max_position_embeddings = 4096,
-            .mlp = "swiglu",
-            .position_embedding = "rope",
-            .normalization = "rmsnorm"};
-}
-
-DecoderConfig gpt2() {
-    return {.name = "gpt2",
-            .architecture = "GPT2LMHeadModel",
-            .parameter_prefix = "transformer.",
-            .vocab_size = 50257,
-            .hidden_size = 768,
-            .intermediate_size = 3072,
-            .num_hidden_layers = 12,
-            .num_attention_heads = 12,
-            .num_key_value_heads = 12,
-            .head_dim = 64,
-            .max_position_embeddings = 1024,
-            .mlp = "gelu",
-            .position_embedding = "learned",
-            .normalization = "layernorm",
-            .attention_bias = true,
-            .attention_output_bias = true,
-            .mlp_bias = true,
-            .tie_word_embeddings = true,
-            .fused_qkv = true};
-}
 
 const BlockKind& layer_of(const ModelSpec& model) {
     return model.block_kinds[model.blocks[1].kind];
@@ -69,14 +31,14 @@ std::uint64_t saved_bytes_per_token(const ModelSpec& model, DType compute) {
 }
 
 TEST(Llama, CountsItsParametersExactly) {
-    DecoderConfig config = llama_2_7b();
+    DecoderConfig config = llama_2_7b_config();
     EXPECT_EQ(build_llama(config, {}).parameter_count(), 6738415616U);
     config.tie_word_embeddings = true;
     EXPECT_EQ(build_llama(config, {}).parameter_count(), 6738415616U - 32000U * 4096U);
 }
 
 TEST(Llama, RegistersParametersInHuggingFaceOrder) {
-    const ModelSpec model = build_llama(llama_2_7b(), {});
+    const ModelSpec model = build_llama(llama_2_7b_config(), {});
     std::vector<std::string> names;
     for (std::size_t i = 0; i < 11; ++i) names.push_back(model.parameters[i].name);
     EXPECT_EQ(names.front(), "model.embed_tokens.weight");
@@ -92,14 +54,14 @@ TEST(Llama, RegistersParametersInHuggingFaceOrder) {
 // fp32 log-sum-exp a head and one fp32 statistic a norm.
 TEST(Llama, ALayerSavesEightHiddenAndThreeIntermediate) {
     const std::uint64_t h = 4096, f = 11008, a = 32;
-    EXPECT_EQ(saved_bytes_per_token(build_llama(llama_2_7b(), {}), DType::bf16),
+    EXPECT_EQ(saved_bytes_per_token(build_llama(llama_2_7b_config(), {}), DType::bf16),
               2 * (8 * h + 3 * f) + 4 * a + 2 * 4);
 }
 
 TEST(Llama, UnfusedKernelsKeepMore) {
-    const std::uint64_t fused = saved_bytes_per_token(build_llama(llama_2_7b(), {}), DType::bf16);
+    const std::uint64_t fused = saved_bytes_per_token(build_llama(llama_2_7b_config(), {}), DType::bf16);
     const std::uint64_t eager =
-        saved_bytes_per_token(build_llama(llama_2_7b(), {.kernels = Kernels::eager}), DType::bf16);
+        saved_bytes_per_token(build_llama(llama_2_7b_config(), {.kernels = Kernels::eager}), DType::bf16);
     const std::uint64_t h = 4096, f = 11008;
     // silu(gate); and for each norm an fp32 copy of its input and the normalised value instead of the input
     // itself
@@ -107,7 +69,7 @@ TEST(Llama, UnfusedKernelsKeepMore) {
 }
 
 TEST(Llama, LinearsCountTwoOperationsAWeight) {
-    const ModelSpec model = build_llama(llama_2_7b(), {});
+    const ModelSpec model = build_llama(llama_2_7b_config(), {});
     std::uint64_t forward = 0, backward = 0;
     for (const Operator& op : layer_of(model).operators) {
         if (op.kind != OperatorKind::linear) continue;
@@ -120,7 +82,7 @@ TEST(Llama, LinearsCountTwoOperationsAWeight) {
 }
 
 TEST(Llama, EagerAttentionKeepsTheSoftmax) {
-    const ModelSpec model = build_llama(llama_2_7b(), {.attention = AttentionKernel::eager});
+    const ModelSpec model = build_llama(llama_2_7b_config(), {.attention = AttentionKernel::eager});
     std::uint64_t saved_pairs = 0;
     for (const Operator& op : layer_of(model).operators)
         if (op.kind == OperatorKind::attention_values)
@@ -154,7 +116,7 @@ SavedPairs saved_pairs(const ModelSpec& model) {
 // Korthikanti et al. 2022: 5·heads bytes a token pair (softmax 2, its dropout's mask 1 and output 2), all of
 // which selective recompute drops; what else is saved stays.
 TEST(Gpt2, SelectiveRecomputeDropsTheAttentionMatrices) {
-    const ModelSpec model = build_gpt2(gpt2(), {.attention = AttentionKernel::eager, .dropout = true});
+    const ModelSpec model = build_gpt2(gpt2_config(), {.attention = AttentionKernel::eager, .dropout = true});
     const SavedPairs pairs = saved_pairs(model);
     EXPECT_EQ(2 * pairs.compute + pairs.mask, 5 * 12U);
     EXPECT_EQ(pairs.kept, 0U);
@@ -162,11 +124,12 @@ TEST(Gpt2, SelectiveRecomputeDropsTheAttentionMatrices) {
         const bool is_values = op.kind == OperatorKind::attention_values;
         EXPECT_FALSE(is_values && op.attention_core);
     }
-    for (const Operator& op : layer_of(build_gpt2(gpt2(), {})).operators) EXPECT_FALSE(op.attention_core);
+    for (const Operator& op : layer_of(build_gpt2(gpt2_config(), {})).operators)
+        EXPECT_FALSE(op.attention_core);
 }
 
 TEST(Llama, EagerKernelsRepeatSharedHeadsAndKeepTheSoftmaxInFp32) {
-    DecoderConfig config = llama_2_7b();
+    DecoderConfig config = llama_2_7b_config();
     config.num_key_value_heads = 8;
     const LoweringOptions eager{.attention = AttentionKernel::eager, .kernels = Kernels::eager};
     const SavedPairs pairs = saved_pairs(build_llama(config, eager));
@@ -182,7 +145,7 @@ TEST(Llama, EagerKernelsRepeatSharedHeadsAndKeepTheSoftmaxInFp32) {
 
 TEST(Llama, UpcastsNothingInFp32) {
     const LoweringOptions options{.kernels = Kernels::eager, .compute_dtype = DType::fp32};
-    const ModelSpec model = build_llama(llama_2_7b(), options);
+    const ModelSpec model = build_llama(llama_2_7b_config(), options);
     for (const BlockKind& kind : model.block_kinds)
         for (const Operator& op : kind.operators) EXPECT_NE(op.kind, OperatorKind::cast);
     // Beside the input, the normalised value of each norm and act(gate).
@@ -190,7 +153,7 @@ TEST(Llama, UpcastsNothingInFp32) {
 }
 
 TEST(Gpt2, CountsItsParametersExactly) {
-    const ModelSpec model = build_gpt2(gpt2(), {});
+    const ModelSpec model = build_gpt2(gpt2_config(), {});
     EXPECT_EQ(model.parameter_count(), 124439808U);
     EXPECT_EQ(model.parameters.back().shared_with, 0U);
     EXPECT_EQ(model.parameters[3].name, "transformer.h.0.ln_1.bias");
@@ -203,8 +166,9 @@ TEST(Gpt2, CountsItsParametersExactly) {
 TEST(Gpt2, ALayerSavesWhatThePaperCounts) {
     const std::uint64_t h = 768, a = 12;
     const std::uint64_t statistics = 2 * 2 * 4, log_sum_exp = 4 * a;
-    EXPECT_EQ(saved_bytes_per_token(build_gpt2(gpt2(), {}), DType::bf16), 32 * h + statistics + log_sum_exp);
-    EXPECT_EQ(saved_bytes_per_token(build_gpt2(gpt2(), {.dropout = true}), DType::bf16),
+    EXPECT_EQ(saved_bytes_per_token(build_gpt2(gpt2_config(), {}), DType::bf16),
+              32 * h + statistics + log_sum_exp);
+    EXPECT_EQ(saved_bytes_per_token(build_gpt2(gpt2_config(), {.dropout = true}), DType::bf16),
               34 * h + statistics + log_sum_exp);
 }
 

@@ -7,31 +7,9 @@
 namespace zeroplan {
 namespace {
 
-DecoderConfig gpt2_124m() {
-    return {.name = "gpt2",
-            .architecture = "GPT2LMHeadModel",
-            .parameter_prefix = "transformer.",
-            .vocab_size = 50304,
-            .hidden_size = 768,
-            .intermediate_size = 3072,
-            .num_hidden_layers = 12,
-            .num_attention_heads = 12,
-            .num_key_value_heads = 12,
-            .head_dim = 64,
-            .max_position_embeddings = 1024,
-            .mlp = "gelu",
-            .position_embedding = "learned",
-            .normalization = "layernorm",
-            .attention_bias = true,
-            .attention_output_bias = true,
-            .mlp_bias = true,
-            .tie_word_embeddings = true,
-            .fused_qkv = true};
-}
-
 Scenario llm_c(std::uint64_t ranks, std::uint32_t stage) {
-    Scenario scenario = torch_scenario(EngineKind::llm_c,
-                                       build_gpt2(gpt2_124m(), torch_lowering(Kernels::fused)), ranks, stage);
+    Scenario scenario = torch_scenario(
+        EngineKind::llm_c, build_gpt2(gpt2_config(50304), torch_lowering(Kernels::fused)), ranks, stage);
     TrainingConfig& training = scenario.training;
     training.compute_dtype = training.parameter_dtype = training.gradient_dtype = training.reduce_dtype =
         DType::bf16;
@@ -73,7 +51,7 @@ TEST(LlmC, FallsBackToStageZeroWhereRanksDontDivide) {
 }
 
 TEST(LlmC, CountsActivationsByRecomputeLevel) {
-    const DecoderConfig model = gpt2_124m();
+    const DecoderConfig model = gpt2_config(50304);
     TrainingConfig training = llm_c(1, 0).training;
     const std::uint64_t tokens = 4 * 1024, width = 768, layers = 12;
     const LlmCActivations all = llm_c_activations(model, training);

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/architectures/decoder_configs.hpp"
 #include "core/engines/program_hazards.hpp"
 #include "engines/engine.hpp"
 #include "engines/native_layout.hpp"
@@ -39,24 +40,6 @@ ModelSpec square_stack(std::uint64_t width, std::uint64_t layers, bool bias = tr
         "stack", std::vector<StackLayer>(layers, {width, width, bias, ActivationFunction::none}), "mse");
 }
 
-DecoderConfig tiny_llama(bool tied) {
-    return {.name = "tiny",
-            .architecture = "LlamaForCausalLM",
-            .parameter_prefix = "model.",
-            .vocab_size = 320,
-            .hidden_size = 64,
-            .intermediate_size = 160,
-            .num_hidden_layers = 3,
-            .num_attention_heads = 4,
-            .num_key_value_heads = 4,
-            .head_dim = 16,
-            .max_position_embeddings = 128,
-            .mlp = "swiglu",
-            .position_embedding = "rope",
-            .normalization = "rmsnorm",
-            .tie_word_embeddings = tied};
-}
-
 Bytes model_states(const Plan& plan) {
     const CategoryBytes& at_peak = plan.rank_groups[0].steady.at_peak;
     return at_peak[Category::parameters] + at_peak[Category::gradients] + at_peak[Category::master_weights] +
@@ -73,7 +56,7 @@ TEST(NativeLayout, PadsAUnitToEightElementsARank) {
 }
 
 TEST(NativeLayout, SlicesCoverEveryElementOnce) {
-    const ModelSpec model = build_llama(tiny_llama(true), {});
+    const ModelSpec model = build_llama(small_llama(true, 1), {});
     for (const std::uint64_t ranks : {1ULL, 2ULL, 3ULL, 7ULL, 64ULL, 1000ULL}) {
         const ShardLayout layout = native_layout(model, ranks);
         std::uint64_t placed = 0;
@@ -92,9 +75,9 @@ TEST(NativeLayout, SlicesCoverEveryElementOnce) {
 }
 
 TEST(NativeLayout, ATiedWeightBelongsToItsFirstUser) {
-    const ShardLayout layout = native_layout(build_llama(tiny_llama(true), {}), 2);
+    const ShardLayout layout = native_layout(build_llama(small_llama(true, 1), {}), 2);
     EXPECT_EQ(layout.units.back().also_gathers, std::vector<std::uint32_t>{0});
-    EXPECT_TRUE(native_layout(build_llama(tiny_llama(false), {}), 2).units.back().also_gathers.empty());
+    EXPECT_TRUE(native_layout(build_llama(small_llama(false, 1), {}), 2).units.back().also_gathers.empty());
 }
 
 // Rajbhandari et al. 2020, figure 1: 7.5 billion parameters on 64 GPUs, 16-bit training with Adam.
@@ -115,7 +98,7 @@ TEST(Native, ModelStatesAreThoseOfTheZeroPaper) {
 TEST(Native, IngredientsSumToThePeakAndShardsToTheWhole) {
     for (std::uint32_t stage = 0; stage <= 3; ++stage) {
         for (const std::uint64_t ranks : {1ULL, 2ULL, 8ULL, 16384ULL}) {
-            const Plan plan = make_plan(scenario_of(build_llama(tiny_llama(false), {}), stage, ranks));
+            const Plan plan = make_plan(scenario_of(build_llama(small_llama(false, 1), {}), stage, ranks));
             ASSERT_EQ(plan.rank_groups.size(), 1U);
             const MemoryPeak& peak = plan.rank_groups[0].steady;
             EXPECT_EQ(peak.at_peak.total(), peak.allocated);
@@ -155,7 +138,7 @@ TEST_P(NativeProgramTest, HasNoHazards) {
     const ProgramCase& c = GetParam();
     const LoweringOptions lowering{.attention = c.attention};
     for (const bool replicas : {false, true}) {
-        Scenario scenario = scenario_of(build_llama(tiny_llama(c.tied), lowering), c.stage, 8);
+        Scenario scenario = scenario_of(build_llama(small_llama(c.tied, 1), lowering), c.stage, 8);
         scenario.training.gradient_accumulation_steps = c.micro_batches;
         scenario.training.fsdp.gradient_sync = c.sync;
         scenario.training.recompute = c.recompute;
@@ -178,7 +161,7 @@ void tie(ModelSpec& model, const std::string& owner, const std::string& user) {
 }
 
 TEST(NativeGradients, HaveABufferForEachUnitThatOneBackwardWritesInto) {
-    ModelSpec model = build_llama(tiny_llama(false), {});
+    ModelSpec model = build_llama(small_llama(false, 1), {});
     tie(model, "model.layers.0.input_layernorm.weight", "model.layers.2.input_layernorm.weight");
     tie(model, "model.layers.1.post_attention_layernorm.weight",
         "model.layers.2.post_attention_layernorm.weight");
@@ -207,7 +190,7 @@ TEST(NativeGradients, HaveABufferForEachUnitThatOneBackwardWritesInto) {
 TEST(Hazards, AreFoundWhenAnEventIsForgotten) {
     for (std::uint32_t stage = 0; stage <= 3; ++stage) {
         StepProgram program =
-            native_engine(scenario_of(build_llama(tiny_llama(false), {}), stage, 8)).programs[0];
+            native_engine(scenario_of(build_llama(small_llama(false, 1), {}), stage, 8)).programs[0];
         for (Section& section : program.step)
             for (Operation& operation : section.operations)
                 if (!std::holds_alternative<Free>(operation.body)) operation.waits.clear();
@@ -236,7 +219,7 @@ TEST(Native, RecomputeSavesActivationsInOrder) {
     std::vector<Bytes> activations;
     for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full}) {
         Scenario scenario =
-            scenario_of(build_llama(tiny_llama(false), {.attention = AttentionKernel::eager}), 2, 8);
+            scenario_of(build_llama(small_llama(false, 1), {.attention = AttentionKernel::eager}), 2, 8);
         scenario.training.recompute = recompute;
         scenario.training.attention = AttentionKernel::eager;
         scenario.training.sequence_length = 128;

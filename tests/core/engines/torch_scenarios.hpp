@@ -1,43 +1,9 @@
 #pragma once
+#include "core/architectures/decoder_configs.hpp"
 #include "zeroplan/build_model.hpp"
 #include "zeroplan/scenario.hpp"
 
 namespace zeroplan {
-
-inline DecoderConfig small_llama(bool tied = false) {
-    return {.name = "small",
-            .architecture = "LlamaForCausalLM",
-            .parameter_prefix = "model.",
-            .vocab_size = 320,
-            .hidden_size = 64,
-            .intermediate_size = 160,
-            .num_hidden_layers = 3,
-            .num_attention_heads = 4,
-            .num_key_value_heads = 2,
-            .head_dim = 16,
-            .max_position_embeddings = 128,
-            .mlp = "swiglu",
-            .position_embedding = "rope",
-            .normalization = "rmsnorm",
-            .tie_word_embeddings = tied};
-}
-
-inline DecoderConfig llama_2_7b_config() {
-    return {.name = "llama-2-7b",
-            .architecture = "LlamaForCausalLM",
-            .parameter_prefix = "model.",
-            .vocab_size = 32000,
-            .hidden_size = 4096,
-            .intermediate_size = 11008,
-            .num_hidden_layers = 32,
-            .num_attention_heads = 32,
-            .num_key_value_heads = 32,
-            .head_dim = 128,
-            .max_position_embeddings = 4096,
-            .mlp = "swiglu",
-            .position_embedding = "rope",
-            .normalization = "rmsnorm"};
-}
 
 inline LoweringOptions torch_lowering(Kernels kernels = Kernels::eager) {
     return {.attention = AttentionKernel::sdpa,

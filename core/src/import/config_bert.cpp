@@ -29,7 +29,7 @@ ReadConfig read_bert(const ConfigObject& config, const std::string& name) {
                                   .heads = 12,
                                   .positions = 512});
     layers.name = name;
-    layers.architecture = counted_class(config, find_other_family(config)->classes);
+    layers.architecture = counted_class(config);
     layers.mlp = "gelu";
     layers.activation = config.string({"hidden_act"}).value_or("gelu");
     if (layers.activation == "relu") layers.mlp = "relu";

@@ -61,7 +61,8 @@ const OtherFamily* find_other_family(const ConfigObject& config) {
     });
 }
 
-std::string counted_class(const ConfigObject& config, std::span<const std::string_view> classes) {
+std::string counted_class(const ConfigObject& config) {
+    const std::span<const std::string_view> classes = find_other_family(config)->classes;
     const std::string named = first_architecture(config);
     if (named.empty()) return std::string(classes.front());
     if (std::find(classes.begin(), classes.end(), named) == classes.end())

@@ -21,9 +21,9 @@ std::span<const OtherFamily> other_families();
 /// By model_type, else by the class that "architectures" names; nullptr for decoders and unknown ones.
 const OtherFamily* find_other_family(const ConfigObject& config);
 
-/// The class to count: what "architectures" names, else `classes`' first. Throws Error{not_supported} for a
-/// class that is not among them.
-std::string counted_class(const ConfigObject& config, std::span<const std::string_view> classes);
+/// The class to count: what "architectures" names, else the family's first. Throws Error{not_supported} for a
+/// class that is not among the family's.
+std::string counted_class(const ConfigObject& config);
 
 ReadConfig read_bert(const ConfigObject& config, const std::string& name);
 ReadConfig read_t5(const ConfigObject& config, const std::string& name);

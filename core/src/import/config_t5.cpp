@@ -32,7 +32,7 @@ ReadConfig read_t5(const ConfigObject& config, const std::string& name) {
                                   .heads = 8,
                                   .positions = 512});
     layers.name = name;
-    layers.architecture = counted_class(config, find_other_family(config)->classes);
+    layers.architecture = counted_class(config);
     layers.head_dim = size_or(config, {"d_kv"}, 64);
     layers.mlp = mlp_of(config);
     // "gated-gelu" is the tanh form written in Python (T5Config: dense_act_fn = "gelu_new").

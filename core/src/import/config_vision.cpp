@@ -1,6 +1,6 @@
-#include <fmt/format.h>
+#include <utility>
 
-#include <cmath>
+#include <fmt/format.h>
 
 #include "architectures/vision.hpp"
 #include "import/config_other.hpp"
@@ -10,8 +10,12 @@ namespace {
 
 using P = LayerPart;
 
-DecoderConfig vision_layers(const ConfigObject& config, const LayerDefaults& usual, bool query_bias) {
-    DecoderConfig layers = read_layers(config, usual);
+// Of all these families' configuration classes.
+constexpr LayerDefaults base_size{
+    .hidden = 768, .intermediate = 3072, .layers = 12, .heads = 12, .positions = 1};
+
+DecoderConfig vision_layers(const ConfigObject& config, bool query_bias) {
+    DecoderConfig layers = read_layers(config, base_size);
     layers.mlp = "gelu";
     layers.activation = config.string({"hidden_act", "activation_function"}).value_or("gelu");
     layers.position_embedding = "learned";
@@ -41,8 +45,7 @@ void read_image(const ConfigObject& config, VisionConfig& vision, std::uint64_t 
 /// CLIPVisionModel, of transformers' modeling_clip.py.
 VisionConfig read_clip(const ConfigObject& config) {
     VisionConfig vision;
-    vision.layers = vision_layers(
-        config, {.hidden = 768, .intermediate = 3072, .layers = 12, .heads = 12, .positions = 1}, true);
+    vision.layers = vision_layers(config, true);
     vision.names = {
         .layers = "encoder.layers",
         .query = "self_attn.q_proj",
@@ -68,8 +71,7 @@ VisionConfig read_clip(const ConfigObject& config) {
 /// SiglipVisionModel without its pooling head.
 VisionConfig read_siglip(const ConfigObject& config) {
     VisionConfig vision = read_clip(config);
-    vision.layers = vision_layers(
-        config, {.hidden = 768, .intermediate = 3072, .layers = 12, .heads = 12, .positions = 1}, true);
+    vision.layers = vision_layers(config, true);
     vision.names.parts = {P::attention_norm, P::attention, P::mlp_norm, P::mlp};
     read_image(config, vision, 224, 16);
     vision.class_token.clear();
@@ -98,118 +100,114 @@ ObjectReader nested(const ConfigObject& config, std::string_view key) {
     return *found;
 }
 
-void finish(ReadConfig& result, ImageTextConfig model, const ConfigObject& config, const std::string& name,
-            const ReadConfig& text) {
-    model.text = text.decoder;
+ReadConfig read_image_text(const ConfigObject& config, const std::string& name, Projector projector) {
+    const ObjectReader text = nested(config, "text_config"), vision = nested(config, "vision_config");
+    ImageTextConfig model{.vision = read_vision(ConfigObject(vision)), .projector = projector};
+    model.image_tokens = projector == Projector::pooled_linear ? size_or(config, {"mm_tokens_per_image"}, 256)
+                                                               : model.vision.patches();
+    ReadConfig result = read_decoder_config(ConfigObject(text), name);
+    model.text = result.decoder;
     model.text.name = name;
-    model.text.architecture = counted_class(config, find_other_family(config)->classes);
+    model.text.architecture = counted_class(config);
     result.decoder = model.text;
-    result.notes = text.notes;
     result.notes.push_back(fmt::format(
         "one image of {} tokens a sequence is assumed; sequence_length counts them", model.image_tokens));
     result.build = [model](const LoweringOptions& options) { return build_image_text(model, options); };
-}
-
-}  // namespace
-
-ReadConfig read_llava(const ConfigObject& config, const std::string& name) {
-    const ObjectReader text = nested(config, "text_config"), vision = nested(config, "vision_config");
-    ImageTextConfig model{.vision = read_vision(ConfigObject(vision))};
-    model.projector = Projector::two_linears;
-    model.image_tokens = model.vision.patches();
-    ReadConfig result;
-    finish(result, model, config, name, read_decoder_config(ConfigObject(text), name));
     return result;
 }
 
-ReadConfig read_gemma3(const ConfigObject& config, const std::string& name) {
-    const ObjectReader text = nested(config, "text_config"), vision = nested(config, "vision_config");
-    ImageTextConfig model{.vision = read_vision(ConfigObject(vision))};
-    model.projector = Projector::pooled_linear;
-    model.image_tokens = size_or(config, {"mm_tokens_per_image"}, 256);
-    ReadConfig result;
-    finish(result, model, config, name, read_decoder_config(ConfigObject(text), name));
-    return result;
+/// ViTLayer, whose attention DINOv2 has too.
+DecoderNames vit_names() {
+    return {.prefix = "vit.",
+            .layers = "encoder.layer",
+            .query = "attention.attention.query",
+            .key = "attention.attention.key",
+            .value = "attention.attention.value",
+            .attention_output = "attention.output.dense",
+            .up = "intermediate.dense",
+            .down = "output.dense",
+            .attention_norm = "layernorm_before",
+            .mlp_norm = "layernorm_after",
+            .parts = {P::attention, P::mlp, P::attention_norm, P::mlp_norm}};
 }
 
-// Defaults of transformers' configuration_vit.py and configuration_dinov2.py.
-ReadConfig read_vit(const ConfigObject& config, const std::string& name) {
-    VisionConfig vision;
-    vision.layers = vision_layers(
-        config, {.hidden = 768, .intermediate = 3072, .layers = 12, .heads = 12, .positions = 1},
-        config.boolean("qkv_bias").value_or(true));
-    vision.names = {.prefix = "vit.",
-                    .layers = "encoder.layer",
-                    .query = "attention.attention.query",
-                    .key = "attention.attention.key",
-                    .value = "attention.attention.value",
-                    .attention_output = "attention.output.dense",
-                    .up = "intermediate.dense",
-                    .down = "output.dense",
-                    .attention_norm = "layernorm_before",
-                    .mlp_norm = "layernorm_after",
-                    .parts = {P::attention, P::mlp, P::attention_norm, P::mlp_norm}};
-    read_image(config, vision, 224, 16);
+DecoderNames dinov2_names() {
+    DecoderNames names = vit_names();
+    names.prefix = "dinov2.";
+    names.up = "mlp.fc1";
+    names.down = "mlp.fc2";
+    names.packed_gate_up = "mlp.weights_in";
+    names.attention_norm = "norm1";
+    names.mlp_norm = "norm2";
+    names.attention_scale = "layer_scale1.lambda1";
+    names.mlp_scale = "layer_scale2.lambda1";
+    names.parts = {P::attention_norm, P::attention, P::attention_scale, P::mlp_norm, P::mlp, P::mlp_scale};
+    return names;
+}
+
+/// What ViT and DINOv2 have ahead of and behind their layers.
+void read_vit_ends(const ConfigObject& config, VisionConfig& vision, std::uint64_t patch) {
+    read_image(config, vision, 224, patch);
     vision.patch_projection = "embeddings.patch_embeddings.projection";
     vision.class_token = "embeddings.cls_token";
     vision.positions = "embeddings.position_embeddings";
     vision.last_norm = "layernorm";
     vision.flat_positions = false;
     vision.tokens_first = true;
+}
+
+ReadConfig image_classifier(const ConfigObject& config, const std::string& name, VisionConfig vision,
+                            std::uint64_t features) {
     vision.layers.name = name;
-    vision.layers.architecture = counted_class(config, find_other_family(config)->classes);
+    vision.layers.architecture = counted_class(config);
     ReadConfig result;
     result.decoder = vision.layers;
-    result.build = [vision, labels = label_count(config)](const LoweringOptions& options) {
-        return build_image_classifier(vision, 1, labels, options);
+    result.build = [vision, features, labels = label_count(config)](const LoweringOptions& options) {
+        return build_image_classifier(vision, features, labels, options);
     };
     return result;
 }
 
-ReadConfig read_dinov2(const ConfigObject& config, const std::string& name) {
-    VisionConfig vision;
-    vision.layers = vision_layers(config, {.hidden = 768, .layers = 12, .heads = 12, .positions = 1},
-                                  config.boolean("qkv_bias").value_or(true));
+/// Dinov2MLP, or Dinov2SwiGLUFFN.
+void read_dinov2_mlp(const ConfigObject& config, VisionConfig& vision) {
     const double ratio = config.holder("mlp_ratio").number("mlp_ratio", 0, 64).value_or(4);
     auto width = static_cast<std::uint64_t>(ratio * static_cast<double>(vision.layers.hidden_size));
-    vision.names = {
-        .prefix = "dinov2.",
-        .layers = "encoder.layer",
-        .query = "attention.attention.query",
-        .key = "attention.attention.key",
-        .value = "attention.attention.value",
-        .attention_output = "attention.output.dense",
-        .up = "mlp.fc1",
-        .down = "mlp.fc2",
-        .packed_gate_up = "mlp.weights_in",
-        .attention_norm = "norm1",
-        .mlp_norm = "norm2",
-        .attention_scale = "layer_scale1.lambda1",
-        .mlp_scale = "layer_scale2.lambda1",
-        .parts = {P::attention_norm, P::attention, P::attention_scale, P::mlp_norm, P::mlp, P::mlp_scale}};
     if (config.boolean("use_swiglu_ffn").value_or(false)) {
-        width = (width * 2 / 3 + 7) / 8 * 8;  // Dinov2SwiGLUFFN
+        width = (width * 2 / 3 + 7) / 8 * 8;
         vision.layers.mlp = "swiglu";
         vision.layers.packed_gate_up = true;
         vision.names.down = "mlp.weights_out";
     }
     vision.layers.intermediate_size = width;
-    read_image(config, vision, 224, 14);
-    vision.patch_projection = "embeddings.patch_embeddings.projection";
-    vision.class_token = "embeddings.cls_token";
+}
+
+}  // namespace
+
+ReadConfig read_llava(const ConfigObject& config, const std::string& name) {
+    return read_image_text(config, name, Projector::two_linears);
+}
+
+ReadConfig read_gemma3(const ConfigObject& config, const std::string& name) {
+    return read_image_text(config, name, Projector::pooled_linear);
+}
+
+// Defaults of transformers' configuration_vit.py and configuration_dinov2.py.
+ReadConfig read_vit(const ConfigObject& config, const std::string& name) {
+    VisionConfig vision;
+    vision.layers = vision_layers(config, config.boolean("qkv_bias").value_or(true));
+    vision.names = vit_names();
+    read_vit_ends(config, vision, 16);
+    return image_classifier(config, name, std::move(vision), 1);
+}
+
+ReadConfig read_dinov2(const ConfigObject& config, const std::string& name) {
+    VisionConfig vision;
+    vision.layers = vision_layers(config, config.boolean("qkv_bias").value_or(true));
+    vision.names = dinov2_names();
+    read_dinov2_mlp(config, vision);
+    read_vit_ends(config, vision, 14);
     vision.mask_token = "embeddings.mask_token";
-    vision.positions = "embeddings.position_embeddings";
-    vision.last_norm = "layernorm";
-    vision.flat_positions = false;
-    vision.tokens_first = true;
-    vision.layers.name = name;
-    vision.layers.architecture = counted_class(config, find_other_family(config)->classes);
-    ReadConfig result;
-    result.decoder = vision.layers;
-    result.build = [vision, labels = label_count(config)](const LoweringOptions& options) {
-        return build_image_classifier(vision, 2, labels, options);
-    };
-    return result;
+    return image_classifier(config, name, std::move(vision), 2);
 }
 
 }  // namespace zeroplan

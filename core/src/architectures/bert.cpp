@@ -40,24 +40,14 @@ public:
           norm_(norm_kernel(config, options)) {}
 
     ModelSpec build() {
-        ModelSpec model{.name = config_.name,
-                        .architecture = config_.architecture,
-                        .batch = BatchKind::tokens,
-                        .vocabulary = config_.vocab_size,
-                        .hidden_size = hidden_,
-                        .layers = config_.num_hidden_layers,
-                        .heads = config_.num_attention_heads,
-                        .kv_heads = config_.num_key_value_heads,
-                        .max_sequence_length = config_.max_position_embeddings,
-                        .encoder = config_};
+        ModelSpec model = token_model(config_);
+        model.encoder = config_;
         model.encoder->dropout = options_.dropout;
-        const BlockTemplate embedding = embeddings();
-        append_block(model, embedding, kind_index(model, embedding.kind), "bert.embeddings",
-                     "bert.embeddings.");
+        append_block(model, embeddings(), "bert.embeddings", "bert.embeddings.");
         const BlockTemplate layer = transformer_layer(config_, bert_names(), options_);
         for (std::uint64_t i = 0; i < config_.num_hidden_layers; ++i) {
             const std::string name = fmt::format("bert.encoder.layer.{}", i);
-            append_block(model, layer, kind_index(model, layer.kind), name, name + ".");
+            append_block(model, layer, name, name + ".");
         }
         append_head(model);
         return model;
@@ -65,12 +55,7 @@ public:
 
 private:
     BlockTemplate embeddings() const {
-        BlockBuilder block("embedding",
-                           {.name = "tokens",
-                            .extent = {.per_token = 1},
-                            .dtype = TensorDType::int64,
-                            .needs_gradient = false},
-                           kernel_style(options_));
+        BlockBuilder block("embedding", token_tensor(), kernel_style(options_));
         const auto words = block.parameter("word_embeddings.weight", {config_.vocab_size, hidden_});
         const auto positions =
             block.parameter("position_embeddings.weight", {config_.max_position_embeddings, hidden_});
@@ -94,18 +79,16 @@ private:
     }
 
     void append_head(ModelSpec& model) const {
-        BlockBuilder block(
-            "head",
-            {.name = "input", .extent = {.per_token = hidden_}, .dtype = kernel_style(options_).residual()},
-            kernel_style(options_));
+        const KernelStyle style = kernel_style(options_);
+        BlockBuilder block("head", hidden_tensor(hidden_, style), style);
         Parameters pooler;
         if (has_pooler()) pooler = block.linear_parameters("bert.pooler.dense", hidden_, hidden_, true);
         BlockTemplate head = has_vocabulary() ? vocabulary_head(block, pooler) : label_head(block, pooler);
-        std::vector<std::pair<std::uint32_t, std::uint32_t>> shared;
+        TiedParameters shared;
         if (has_vocabulary() && config_.tie_word_embeddings)
             for (std::uint32_t p = 0; p < head.parameters.size(); ++p)
                 if (head.parameters[p].suffix == "cls.predictions.decoder.weight") shared.push_back({p, 0});
-        append_block(model, head, kind_index(model, head.kind), "head", "", shared);
+        append_block(model, head, "head", "", shared);
     }
 
     /// tanh(W · first token), which the classifiers read.
@@ -133,8 +116,7 @@ private:
             const Parameters classifier = block.linear_parameters("classifier", hidden_, labels_, true);
             loss = output_layer_with_loss(block, x, hidden_, labels_, classifier, labels, unfused());
         }
-        BlockTemplate head = block.finish(loss);
-        head.kind.target_tensor = labels;
+        BlockTemplate head = block.finish_with_loss(loss, labels);
         if (per_sequence) {
             fix_length(head.kind, 1, {0});
         }
@@ -179,8 +161,7 @@ private:
         const TensorId labels = block.add_tensor(label_tensor());
         const TensorId loss =
             output_layer_with_loss(block, x, hidden_, config_.vocab_size, {weight, bias}, labels, options_);
-        BlockTemplate head = block.finish(loss);
-        head.kind.target_tensor = labels;
+        BlockTemplate head = block.finish_with_loss(loss, labels);
         if (both) classes.size(head.kind);
         return head;
     }

@@ -18,6 +18,14 @@ bool saves_output(ActivationFunction function) {
     return function == ActivationFunction::relu || function == ActivationFunction::tanh;
 }
 
+/// Index of an equal kind in the model, added if there is none.
+std::uint32_t kind_index(ModelSpec& model, const BlockKind& kind) {
+    const auto found = std::find(model.block_kinds.begin(), model.block_kinds.end(), kind);
+    const auto index = static_cast<std::uint32_t>(found - model.block_kinds.begin());
+    if (found == model.block_kinds.end()) model.block_kinds.push_back(kind);
+    return index;
+}
+
 }  // namespace
 
 KernelStyle kernel_style(const LoweringOptions& options) {
@@ -218,10 +226,15 @@ BlockTemplate BlockBuilder::finish(TensorId output, bool is_layer) {
     return std::move(block_);
 }
 
-void append_block(ModelSpec& model, const BlockTemplate& block, std::uint32_t kind, std::string name,
-                  const std::string& prefix,
-                  const std::vector<std::pair<std::uint32_t, std::uint32_t>>& shared) {
-    Block instance{.name = std::move(name), .kind = kind};
+BlockTemplate BlockBuilder::finish_with_loss(TensorId loss, TensorId target) {
+    BlockTemplate head = finish(loss);
+    head.kind.target_tensor = target;
+    return head;
+}
+
+void append_block(ModelSpec& model, const BlockTemplate& block, std::string name, const std::string& prefix,
+                  const TiedParameters& shared) {
+    Block instance{.name = std::move(name), .kind = kind_index(model, block.kind)};
     for (std::uint32_t position = 0; position < block.parameters.size(); ++position) {
         const auto& from = block.parameters[position];
         Parameter parameter{.name = prefix + from.suffix, .shape = from.shape, .numel = product(from.shape)};
@@ -234,11 +247,25 @@ void append_block(ModelSpec& model, const BlockTemplate& block, std::uint32_t ki
     model.blocks.push_back(std::move(instance));
 }
 
-std::uint32_t kind_index(ModelSpec& model, const BlockKind& kind) {
-    const auto found = std::find(model.block_kinds.begin(), model.block_kinds.end(), kind);
-    const auto index = static_cast<std::uint32_t>(found - model.block_kinds.begin());
-    if (found == model.block_kinds.end()) model.block_kinds.push_back(kind);
-    return index;
+ModelSpec token_model(const DecoderConfig& config) {
+    return {.name = config.name,
+            .architecture = config.architecture,
+            .batch = BatchKind::tokens,
+            .vocabulary = config.vocab_size,
+            .hidden_size = config.hidden_size,
+            .layers = config.num_hidden_layers,
+            .heads = config.num_attention_heads,
+            .kv_heads = config.num_key_value_heads,
+            .max_sequence_length = config.max_position_embeddings};
+}
+
+TensorSpec token_tensor() {
+    return {
+        .name = "tokens", .extent = {.per_token = 1}, .dtype = TensorDType::int64, .needs_gradient = false};
+}
+
+TensorSpec hidden_tensor(std::uint64_t width, const KernelStyle& style) {
+    return {.name = "input", .extent = {.per_token = width}, .dtype = style.residual()};
 }
 
 TensorSpec loss_tensor() {

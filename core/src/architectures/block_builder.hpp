@@ -85,6 +85,8 @@ public:
     std::size_t tensor_count() const { return block_.kind.tensors.size(); }
     /// The block, handing on `output`.
     BlockTemplate finish(TensorId output, bool is_layer = false);
+    /// The last block, which ends in `loss` over the tensor `target`.
+    BlockTemplate finish_with_loss(TensorId loss, TensorId target);
 
     const KernelStyle& style() const { return style_; }
     /// A copy of `x` in the compute dtype for a product under autocast, or `x` itself. Every product casts
@@ -103,15 +105,21 @@ private:
     KernelStyle style_;
 };
 
-/// Appends a block made from `block` to the model. Parameters are named prefix + suffix; `shared` pairs a
-/// position in the template with the earlier parameter of the model that it is tied to.
-void append_block(ModelSpec& model, const BlockTemplate& block, std::uint32_t kind, std::string name,
-                  const std::string& prefix,
-                  const std::vector<std::pair<std::uint32_t, std::uint32_t>>& shared = {});
+/// Pairs of a position in a template and the earlier parameter of the model that it is tied to.
+using TiedParameters = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
 
-/// Index of an equal kind in the model, added if there is none.
-std::uint32_t kind_index(ModelSpec& model, const BlockKind& kind);
+/// Appends a block made from `block` to the model, and its kind if no other block is of an equal one.
+/// Parameters are named prefix + suffix.
+void append_block(ModelSpec& model, const BlockTemplate& block, std::string name, const std::string& prefix,
+                  const TiedParameters& shared = {});
 
+/// A model of the configuration's names and sizes that reads tokens, without blocks yet.
+ModelSpec token_model(const DecoderConfig& config);
+
+/// int64 ids of tokens, which an embedding reads.
+TensorSpec token_tensor();
+/// What blocks hand on to each other: `width` numbers a token.
+TensorSpec hidden_tensor(std::uint64_t width, const KernelStyle& style);
 /// The loss value: one fp32 number, which nothing differentiates further.
 TensorSpec loss_tensor();
 /// int64 class or token ids, `per_token` of them.

@@ -28,16 +28,8 @@ public:
           norm_(norm_kernel(config, options)) {}
 
     ModelSpec build() {
-        ModelSpec model{.name = config_.name,
-                        .architecture = config_.architecture,
-                        .batch = BatchKind::tokens,
-                        .vocabulary = config_.vocab_size,
-                        .hidden_size = hidden_,
-                        .layers = config_.num_hidden_layers,
-                        .heads = config_.num_attention_heads,
-                        .kv_heads = config_.num_key_value_heads,
-                        .max_sequence_length = config_.max_position_embeddings,
-                        .decoder = config_};
+        ModelSpec model = token_model(config_);
+        model.decoder = config_;
         model.decoder->dropout = options_.dropout;
         append_to(model, 0);
         return model;
@@ -46,8 +38,7 @@ public:
     void append_to(ModelSpec& model, std::uint64_t image_tokens) {
         const std::string& prefix = config_.parameter_prefix;
         table_ = static_cast<std::uint32_t>(model.parameters.size());
-        const BlockTemplate embedding = embedding_block(image_tokens);
-        append_block(model, embedding, kind_index(model, embedding.kind), prefix + names_.embedding, prefix);
+        append_block(model, embedding_block(image_tokens), prefix + names_.embedding, prefix);
         if (image_tokens != 0)
             model.blocks.back().context_from = static_cast<std::uint32_t>(model.blocks.size() - 2);
         const std::size_t layers_at = model.parameters.size();
@@ -65,17 +56,12 @@ private:
             std::optional<BlockTemplate>& layer = layers[experts ? 1 : 0];
             if (!layer) layer = transformer_layer(config_, names_, options_, experts);
             const std::string name = fmt::format("{}{}.{}", config_.parameter_prefix, names_.layers, i);
-            append_block(model, *layer, kind_index(model, layer->kind), name, name + ".");
+            append_block(model, *layer, name, name + ".");
         }
     }
 
     BlockTemplate embedding_block(std::uint64_t image_tokens) const {
-        BlockBuilder block("embedding",
-                           {.name = "tokens",
-                            .extent = {.per_token = 1},
-                            .dtype = TensorDType::int64,
-                            .needs_gradient = false},
-                           kernel_style(options_));
+        BlockBuilder block("embedding", token_tensor(), kernel_style(options_));
         const auto table = block.parameter(names_.embedding + ".weight", {config_.vocab_size, table_width_});
         const bool learned = config_.position_embedding == "learned";
         BlockBuilder::ParameterId positions = 0;
@@ -129,10 +115,8 @@ private:
 
     void append_head(ModelSpec& model) const {
         const std::string& prefix = config_.parameter_prefix;
-        BlockBuilder block(
-            "head",
-            {.name = "input", .extent = {.per_token = hidden_}, .dtype = kernel_style(options_).residual()},
-            kernel_style(options_));
+        const KernelStyle style = kernel_style(options_);
+        BlockBuilder block("head", hidden_tensor(hidden_, style), style);
         TensorId x = 0;
         if (config_.final_norm)
             x = block.norm(names_.final_norm, x, hidden_, 1,
@@ -147,11 +131,9 @@ private:
         const TensorId labels = block.add_tensor(label_tensor());
         const TensorId loss = output_layer_with_loss(block, x, table_width_, config_.vocab_size, output,
                                                      labels, options_, config_.caps_logits);
-        BlockTemplate head = block.finish(loss);
-        head.kind.target_tensor = labels;
-        std::vector<std::pair<std::uint32_t, std::uint32_t>> shared;
+        TiedParameters shared;
         if (config_.tie_word_embeddings) shared.push_back({output[0], table_});
-        append_block(model, head, kind_index(model, head.kind), "head", "", shared);
+        append_block(model, block.finish_with_loss(loss, labels), "head", "", shared);
     }
 
     /// OPTDecoder.__init__: the tables, project_out, project_in, the final norm, then the layers.

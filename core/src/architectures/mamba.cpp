@@ -30,35 +30,21 @@ public:
                         .hidden_size = c_.hidden_size,
                         .layers = c_.num_hidden_layers,
                         .max_sequence_length = trained_length};
-        append(model, embedding(), "backbone.embeddings", "backbone.");
+        append_block(model, embedding(), "backbone.embeddings", "backbone.");
         const BlockTemplate mixer = layer();
         for (std::uint64_t i = 0; i < c_.num_hidden_layers; ++i) {
             const std::string name = fmt::format("backbone.layers.{}", i);
-            append(model, mixer, name, name + ".");
+            append_block(model, mixer, name, name + ".");
         }
         append_head(model);
         return model;
     }
 
 private:
-    static void append(ModelSpec& model, const BlockTemplate& block, const std::string& name,
-                       const std::string& prefix) {
-        append_block(model, block, kind_index(model, block.kind), name, prefix);
-    }
-
-    TensorSpec hidden_input() const {
-        return {.name = "input",
-                .extent = {.per_token = c_.hidden_size},
-                .dtype = kernel_style(options_).residual()};
-    }
+    TensorSpec hidden_input() const { return hidden_tensor(c_.hidden_size, kernel_style(options_)); }
 
     BlockTemplate embedding() const {
-        BlockBuilder block("embedding",
-                           {.name = "tokens",
-                            .extent = {.per_token = 1},
-                            .dtype = TensorDType::int64,
-                            .needs_gradient = false},
-                           kernel_style(options_));
+        BlockBuilder block("embedding", token_tensor(), kernel_style(options_));
         const auto table = block.parameter("embeddings.weight", {c_.vocab_size, c_.hidden_size});
         return block.finish(block.embedding("embeddings", 0, table, c_.hidden_size));
     }
@@ -113,11 +99,9 @@ private:
         const TensorId labels = block.add_tensor(label_tensor());
         const TensorId loss =
             output_layer_with_loss(block, normed, c_.hidden_size, c_.vocab_size, {weight}, labels, options_);
-        BlockTemplate head = block.finish(loss);
-        head.kind.target_tensor = labels;
-        std::vector<std::pair<std::uint32_t, std::uint32_t>> shared;
+        TiedParameters shared;
         if (c_.tie_word_embeddings) shared.push_back({weight, 0});
-        append_block(model, head, kind_index(model, head.kind), "head", "", shared);
+        append_block(model, block.finish_with_loss(loss, labels), "head", "", shared);
     }
 
     const MambaConfig& c_;

@@ -84,7 +84,7 @@ ModelSpec build_plain_stack(const std::string& name, const std::vector<StackLaye
         BlockTemplate finished = block.finish(x);
         finished.kind.target_tensor = target;
         const std::string block_name = fmt::format("layers.{}", i);
-        append_block(model, finished, kind_index(model, finished.kind), block_name, block_name + ".");
+        append_block(model, finished, block_name, block_name + ".");
     }
     return model;
 }

@@ -51,16 +51,9 @@ public:
           norm_(norm_kernel(config.layers, options)) {}
 
     ModelSpec build() {
-        model_ = {.name = layers_.name,
-                  .architecture = layers_.architecture,
-                  .batch = BatchKind::tokens,
-                  .vocabulary = layers_.vocab_size,
-                  .hidden_size = hidden_,
-                  .layers = layers_.num_hidden_layers + config_.num_decoder_layers,
-                  .heads = layers_.num_attention_heads,
-                  .kv_heads = layers_.num_key_value_heads,
-                  .max_sequence_length = layers_.max_position_embeddings,
-                  .encoder_decoder = config_};
+        model_ = token_model(layers_);
+        model_.layers += config_.num_decoder_layers;
+        model_.encoder_decoder = config_;
         model_.encoder_decoder->layers.dropout = options_.dropout;
         append_embedding("encoder.", false);
         append_stack(stack_names("encoder.", false), layers_.num_hidden_layers, false);
@@ -79,22 +72,15 @@ private:
     }
 
     void append(const BlockTemplate& block, const std::string& name, const std::string& prefix,
-                const std::vector<std::pair<std::uint32_t, std::uint32_t>>& shared = {}) {
-        append_block(model_, block, kind_index(model_, block.kind), name, prefix, shared);
+                const TiedParameters& shared = {}) {
+        append_block(model_, block, name, prefix, shared);
     }
 
-    TensorSpec hidden_input() const {
-        return {
-            .name = "input", .extent = {.per_token = hidden_}, .dtype = kernel_style(options_).residual()};
-    }
+    TensorSpec hidden_input() const { return hidden_tensor(hidden_, kernel_style(options_)); }
 
     /// Both stacks read the table that is registered first, "shared".
     void append_embedding(const std::string& stack, bool decoder) {
-        BlockBuilder block(decoder ? "decoder embedding" : "embedding",
-                           {.name = "tokens",
-                            .extent = {.per_token = 1},
-                            .dtype = TensorDType::int64,
-                            .needs_gradient = false},
+        BlockBuilder block(decoder ? "decoder embedding" : "embedding", token_tensor(),
                            kernel_style(options_));
         const auto table = block.parameter(decoder ? "decoder.embed_tokens.weight" : "shared.weight",
                                            {layers_.vocab_size, hidden_});
@@ -108,7 +94,7 @@ private:
         BlockTemplate finished = block.finish(x);
         finished.kind.starts_from_batch = decoder;
         fix(finished.kind, decoder);
-        std::vector<std::pair<std::uint32_t, std::uint32_t>> shared;
+        TiedParameters shared;
         if (decoder) shared.push_back({table, 0});
         append(finished, stack + "embed_tokens", "", shared);
     }
@@ -145,10 +131,9 @@ private:
         const TensorId labels = block.add_tensor(label_tensor());
         const TensorId loss =
             output_layer_with_loss(block, x, hidden_, layers_.vocab_size, {weight}, labels, options_);
-        BlockTemplate head = block.finish(loss);
-        head.kind.target_tensor = labels;
+        BlockTemplate head = block.finish_with_loss(loss, labels);
         fix(head.kind, true);
-        std::vector<std::pair<std::uint32_t, std::uint32_t>> shared;
+        TiedParameters shared;
         if (layers_.tie_word_embeddings) shared.push_back({weight, 0});
         append(head, "head", "", shared);
     }

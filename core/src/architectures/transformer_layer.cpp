@@ -48,10 +48,7 @@ public:
           fused_(options.kernels != Kernels::eager),
           norm_(norm_kernel(config, options)),
           mlp_kind_(mlp_of(config.mlp)),
-          block_(
-              "layer",
-              {.name = "input", .extent = {.per_token = hidden_}, .dtype = kernel_style(options).residual()},
-              kernel_style(options)) {
+          block_("layer", hidden_tensor(hidden_, kernel_style(options)), kernel_style(options)) {
         if (config.latent_attention)
             latent_.emplace(block_, *config.latent_attention, hidden_, config.num_attention_heads, norm_);
         if (has_experts) experts_.emplace(block_, *config.experts, hidden_, mlp_kind_.function, fused_);

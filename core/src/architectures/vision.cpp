@@ -14,15 +14,6 @@ namespace {
 using TensorId = BlockBuilder::TensorId;
 using Parameters = std::vector<BlockBuilder::ParameterId>;
 
-TensorSpec hidden_input(std::uint64_t hidden, const LoweringOptions& options) {
-    return {.name = "input", .extent = {.per_token = hidden}, .dtype = kernel_style(options).residual()};
-}
-
-void append(ModelSpec& model, const BlockTemplate& block, const std::string& name,
-            const std::string& prefix) {
-    append_block(model, block, kind_index(model, block.kind), name, prefix);
-}
-
 /// A convolution whose stride is its size: one product a patch; then class token and positions.
 class PatchEmbedding {
 public:
@@ -109,7 +100,7 @@ private:
 
 BlockTemplate last_norm(const VisionConfig& config, const LoweringOptions& options) {
     const std::uint64_t hidden = config.layers.hidden_size;
-    BlockBuilder block("vision end", hidden_input(hidden, options), kernel_style(options));
+    BlockBuilder block("vision end", hidden_tensor(hidden, kernel_style(options)), kernel_style(options));
     const Parameters norm = norm_parameters(block, config.layers, config.last_norm, hidden);
     const TensorId x = block.norm("last_norm", 0, hidden, 1, norm, norm_kernel(config.layers, options));
     BlockTemplate finished = block.finish(x);
@@ -121,7 +112,7 @@ BlockTemplate last_norm(const VisionConfig& config, const LoweringOptions& optio
 BlockTemplate classifier(const VisionConfig& config, std::uint64_t features, std::uint64_t labels,
                          const LoweringOptions& options) {
     const std::uint64_t hidden = config.layers.hidden_size, width = features * hidden;
-    BlockBuilder block("head", hidden_input(hidden, options), kernel_style(options));
+    BlockBuilder block("head", hidden_tensor(hidden, kernel_style(options)), kernel_style(options));
     const Parameters linear = block.linear_parameters("classifier", width, labels, true);
     const TensorId pooled = block.tensor("pooled", width, block.style().residual());
     block.add({.name = "pool", .kind = OperatorKind::elementwise, .inputs = {0}, .outputs = {pooled}});
@@ -129,8 +120,7 @@ BlockTemplate classifier(const VisionConfig& config, std::uint64_t features, std
     LoweringOptions unfused = options;
     unfused.loss = LossKernel::eager;
     const TensorId loss = output_layer_with_loss(block, pooled, width, labels, linear, target, unfused);
-    BlockTemplate head = block.finish(loss);
-    head.kind.target_tensor = target;
+    BlockTemplate head = block.finish_with_loss(loss, target);
     fix_length(head.kind, 1, {0});
     const TensorSpec input = head.kind.tensors[0];
     head.kind.tensors[0].extent = {.per_sequence = input.extent.per_token * config.tokens()};
@@ -139,7 +129,7 @@ BlockTemplate classifier(const VisionConfig& config, std::uint64_t features, std
 
 BlockTemplate projector(const ImageTextConfig& config, const LoweringOptions& options) {
     const std::uint64_t hidden = config.vision.layers.hidden_size, width = config.text.hidden_size;
-    BlockBuilder block("projector", hidden_input(hidden, options), kernel_style(options));
+    BlockBuilder block("projector", hidden_tensor(hidden, kernel_style(options)), kernel_style(options));
     TensorId x = 0;
     if (config.projector == Projector::two_linears) {
         const Parameters first = block.linear_parameters("linear_1", hidden, width, true),
@@ -167,14 +157,14 @@ BlockTemplate projector(const ImageTextConfig& config, const LoweringOptions& op
 
 void append_vision(ModelSpec& model, const VisionConfig& config, const std::string& prefix,
                    const LoweringOptions& options) {
-    append(model, PatchEmbedding(config, options).build(), prefix + "embeddings", prefix);
+    append_block(model, PatchEmbedding(config, options).build(), prefix + "embeddings", prefix);
     const BlockTemplate layer =
         transformer_layer(config.layers, config.names, options, false, {.length = config.tokens()});
     for (std::uint64_t i = 0; i < config.layers.num_hidden_layers; ++i) {
         const std::string name = fmt::format("{}{}.{}", prefix, config.names.layers, i);
-        append(model, layer, name, name + ".");
+        append_block(model, layer, name, name + ".");
     }
-    append(model, last_norm(config, options), prefix + config.last_norm, prefix);
+    append_block(model, last_norm(config, options), prefix + config.last_norm, prefix);
 }
 
 ModelSpec build_image_classifier(const VisionConfig& config, std::uint64_t features, std::uint64_t labels,
@@ -188,22 +178,15 @@ ModelSpec build_image_classifier(const VisionConfig& config, std::uint64_t featu
                     .kv_heads = config.layers.num_attention_heads,
                     .max_sequence_length = config.tokens()};
     append_vision(model, config, config.names.prefix, options);
-    append(model, classifier(config, features, labels, options), "head", "");
+    append_block(model, classifier(config, features, labels, options), "head", "");
     return model;
 }
 
 ModelSpec build_image_text(const ImageTextConfig& config, const LoweringOptions& options) {
-    ModelSpec model{.name = config.text.name,
-                    .architecture = config.text.architecture,
-                    .batch = BatchKind::tokens,
-                    .vocabulary = config.text.vocab_size,
-                    .hidden_size = config.text.hidden_size,
-                    .layers = config.vision.layers.num_hidden_layers + config.text.num_hidden_layers,
-                    .heads = config.text.num_attention_heads,
-                    .kv_heads = config.text.num_key_value_heads,
-                    .max_sequence_length = config.text.max_position_embeddings};
+    ModelSpec model = token_model(config.text);
+    model.layers += config.vision.layers.num_hidden_layers;
     append_vision(model, config.vision, "vision_tower.vision_model.", options);
-    append(model, projector(config, options), "multi_modal_projector", "multi_modal_projector.");
+    append_block(model, projector(config, options), "multi_modal_projector", "multi_modal_projector.");
     DecoderNames names = decoder_names(config.text.family);
     names.head = "language_model." + names.head;
     DecoderConfig text = config.text;

@@ -174,8 +174,7 @@ BlockTemplate megatron_head(const MegatronContext& c) {
     const bool in_place = c.full_precision || (c.loss == LossKernel::fused && c.te_cross_entropy);
     const TensorId loss = in_place ? in_place_loss(rank, logits, labels, vocabulary)
                                    : vocab_parallel_loss(rank, logits, labels, vocabulary);
-    BlockTemplate head = block.finish(loss);
-    head.kind.target_tensor = labels;
+    BlockTemplate head = block.finish_with_loss(loss, labels);
     if (bert) bert->size(head.kind);
     return head;
 }

@@ -40,7 +40,7 @@ private:
         std::uint32_t table = 0;
         if (chunk.embedding) {
             table = static_cast<std::uint32_t>(stage_.model.parameters.size());
-            append_kind(megatron_embedding(context_), "embedding", "embedding.", {});
+            append_block(stage_.model, megatron_embedding(context_), "embedding", "embedding.");
         }
         append_layers(chunk);
         if (chunk.head) {
@@ -48,7 +48,7 @@ private:
             std::vector<std::pair<std::uint32_t, std::uint32_t>> shared;
             // A tied output layer is the embedding itself where both stand in one chunk, else a copy.
             if (context_.tied && chunk.embedding) shared.push_back({context_.head_weight_position(), table});
-            append_kind(head, "head", "", shared);
+            append_block(stage_.model, head, "head", "", shared);
         }
         const auto count = static_cast<std::uint32_t>(stage_.model.blocks.size());
         stage_.chunks.push_back({first, count - 1});
@@ -61,9 +61,9 @@ private:
         const MegatronContext decoder = context_.of_decoder();
         stage_.first_parameter.push_back(0);
         const BlockTemplate embedding = megatron_embedding(context_);
-        append_kind(embedding, "embedding", "embedding.", {});
+        append_block(stage_.model, embedding, "embedding", "embedding.");
         append_layers({.first_layer = 0, .layers = whole.layers.num_hidden_layers});
-        append_kind(megatron_encoder_end(context_), "encoder.final_layernorm", "", {});
+        append_block(stage_.model, megatron_encoder_end(context_), "encoder.final_layernorm", "");
         const auto encoder_end = static_cast<std::uint32_t>(model.blocks.size() - 1);
 
         BlockTemplate decoder_embedding = megatron_embedding(decoder);
@@ -72,17 +72,18 @@ private:
         fix_length(decoder_embedding.kind, decoder.sequence_length);
         std::vector<std::pair<std::uint32_t, std::uint32_t>> tables;
         for (std::uint32_t p = 0; p < embedding.parameters.size(); ++p) tables.push_back({p, p});
-        append_kind(decoder_embedding, "decoder.embedding", "decoder.embedding.", tables);
+        append_block(stage_.model, decoder_embedding, "decoder.embedding", "decoder.embedding.", tables);
         const BlockTemplate layer = megatron_cross_layer(decoder);
         for (std::uint64_t i = 0; i < whole.num_decoder_layers; ++i) {
-            append_kind(layer, fmt::format("decoder.layers.{}", i), fmt::format("decoder.layers.{}.", i), {});
+            append_block(stage_.model, layer, fmt::format("decoder.layers.{}", i),
+                         fmt::format("decoder.layers.{}.", i));
             model.blocks.back().context_from = encoder_end;
         }
         BlockTemplate head = megatron_head(decoder);
         fix_length(head.kind, decoder.sequence_length);
         std::vector<std::pair<std::uint32_t, std::uint32_t>> shared;
         if (context_.tied) shared.push_back({context_.head_weight_position(), 0});
-        append_kind(head, "head", "", shared);
+        append_block(stage_.model, head, "head", "", shared);
         stage_.chunks.push_back({0, static_cast<std::uint32_t>(model.blocks.size() - 1)});
     }
 
@@ -93,15 +94,10 @@ private:
         for (std::uint64_t done = 0; done < chunk.layers; done += group) {
             const std::uint64_t layers = std::min(group, chunk.layers - done);
             const std::uint64_t number = chunk.first_layer + done;
-            append_kind(megatron_layers(context_, number, layers), fmt::format("{}.layers.{}", stack, number),
-                        fmt::format("{}.layers.{}.", stack, number), {});
+            append_block(stage_.model, megatron_layers(context_, number, layers),
+                         fmt::format("{}.layers.{}", stack, number),
+                         fmt::format("{}.layers.{}.", stack, number));
         }
-    }
-
-    void append_kind(const BlockTemplate& block, std::string name, const std::string& prefix,
-                     const std::vector<std::pair<std::uint32_t, std::uint32_t>>& shared) {
-        append_block(stage_.model, block, kind_index(stage_.model, block.kind), std::move(name), prefix,
-                     shared);
     }
 
     const Scenario& scenario_;

@@ -5,6 +5,7 @@
 
 #include "subcommand.hpp"
 #include "zeroplan/command/output.hpp"
+#include "zeroplan/command/output_files.hpp"
 #include "zeroplan/command/scenario_flags.hpp"
 #include "zeroplan/import.hpp"
 
@@ -74,8 +75,9 @@ std::string scenario_of(const ImportFlags& flags, const Import& import) {
     return merged_scenario_json(request);
 }
 
-void write_output(const ImportFlags& flags, const Import& import, const std::string& scenario) {
-    if (flags.output_file.empty()) return;
+/// What --output writes, "" without that flag.
+std::string output_text(const ImportFlags& flags, const Import& import, const std::string& scenario) {
+    if (flags.output_file.empty()) return {};
     const std::string& text = !import.topology_json.empty()      ? import.topology_json
                               : !import.calibration_json.empty() ? import.calibration_json
                                                                  : scenario;
@@ -88,10 +90,18 @@ void write_output(const ImportFlags& flags, const Import& import, const std::str
                         ? "name it with --gpu (zeroplan list gpus)"
                         : "leave out --output",
                     {"command line", "--output"});
-    write_text_file(flags.output_file, text + "\n");
+    return text + "\n";
+}
+
+void report(const ImportFlags& flags, const Import& import, const std::string& scenario) {
+    if (flags.output.json)
+        command::print(import_json(import, scenario));
+    else if (!flags.output.quiet)
+        command::print(import_text_report(import, command::terminal_style()));
 }
 
 int run_import(const ImportFlags& flags) {
+    command::check_writable(flags.output_file);
     const std::string text = read_text_file(flags.file);
     ImportContext context = context_of(flags);
     Import import = import_text(text, flags.file, context);
@@ -102,11 +112,9 @@ int run_import(const ImportFlags& flags) {
         import.kind == ImportKind::oom_message || import.kind == ImportKind::deepspeed_memory;
     if (is_memory && names_a_model(flags)) set_against(import, command::plan(flags.scenario));
     const std::string scenario = scenario_of(flags, import);
-    write_output(flags, import, scenario);
-    if (flags.output.json)
-        command::print(import_json(import, scenario));
-    else if (!flags.output.quiet)
-        command::print(import_text_report(import, command::terminal_style()));
+    const std::string output = output_text(flags, import, scenario);
+    command::deliver({command::file_step(flags.output_file, [&] { return output; }),
+                      [&] { report(flags, import, scenario); }});
     return import.rejected() ? 1 : 0;
 }
 

@@ -6,8 +6,8 @@
 #include "nearest.hpp"
 #include "subcommand.hpp"
 #include "zeroplan/command/output.hpp"
+#include "zeroplan/command/output_files.hpp"
 #include "zeroplan/command/scenario_flags.hpp"
-#include "zeroplan/io.hpp"
 #include "zeroplan/memory_snapshot.hpp"
 #include "zeroplan/plan.hpp"
 #include "zeroplan/plan_views.hpp"
@@ -44,12 +44,7 @@ PlanViews views(const Plan& plan, const PlanFlags& flags) {
     return views;
 }
 
-int run_plan(const PlanFlags& flags) {
-    check(flags);
-    const Plan plan = command::plan(flags.scenario);
-    if (!flags.csv.empty()) write_text_file(flags.csv, plan_csv(plan));
-    if (!flags.snapshot.empty())
-        write_text_file(flags.snapshot, memory_snapshot(plan, plan.memory.worst_group));
+void report(const Plan& plan, const PlanFlags& flags) {
     const PlanViews asked = views(plan, flags);
     if (flags.output.json)
         command::print(plan_views_json(plan, asked));
@@ -58,6 +53,16 @@ int run_plan(const PlanFlags& flags) {
     else if (!flags.output.quiet)
         command::print(plan_text(plan, command::terminal_style(),
                                  defaults_taken(command::to_request(flags.scenario), plan.scenario)));
+}
+
+int run_plan(const PlanFlags& flags) {
+    check(flags);
+    for (const std::string& path : {flags.csv, flags.snapshot}) command::check_writable(path);
+    const Plan plan = command::plan(flags.scenario);
+    command::deliver(
+        {command::file_step(flags.csv, [&] { return plan_csv(plan); }),
+         command::file_step(flags.snapshot, [&] { return memory_snapshot(plan, plan.memory.worst_group); }),
+         [&] { report(plan, flags); }});
     return plan.memory.verdict == Verdict::does_not_fit ? 1 : 0;
 }
 
@@ -95,7 +100,8 @@ void add_plan(CLI::App& app, Action& chosen) {
         ->type_name("FILE")
         ->group("Output");
     plan->footer(
-        "Exit status: 0 it fits or is marginal, 1 it does not fit, 2 the input is wrong.\n\n"
+        "Exit status: 0 it fits or is marginal, 1 it does not fit, 2 the input is wrong, 3 the result could "
+        "not be written.\n\n"
         "Example: does Llama 3 8B train under ZeRO 3 on two DGX H100?\n"
         "  zeroplan plan --model llama-3-8b --topology dgx-h100 --nodes 2 --zero 3 --recompute full\n\n"
         "Example: what would a higher stage or more GPUs do?\n"

@@ -174,6 +174,11 @@ public:
             if (process.status || waitpid(process.pid, &status, WNOHANG) != process.pid) continue;
             process.status = status;
             if (!has_failed(status)) continue;
+            if (WIFSIGNALED(status) && WTERMSIG(status) == SIGPIPE) {
+                reader_has_gone_ = true;
+                begin_ending();
+                continue;
+            }
             // Those that we ended ourselves have nothing to say.
             if (ending_since_ && Clock::now() - *ending_since_ > grace_before_term && WIFSIGNALED(status))
                 continue;
@@ -198,11 +203,14 @@ public:
     }
 
     const std::optional<RankFailure>& failure() const { return failure_; }
+    /// Who read the report or the messages has closed the pipe: the run's end, and nobody's failure.
+    bool reader_has_gone() const { return reader_has_gone_; }
     int status_of_rank_0() const { return WEXITSTATUS(*processes_.front().status); }
 
 private:
     std::vector<Process> processes_;
     std::optional<RankFailure> failure_;
+    bool reader_has_gone_ = false;
     std::optional<Clock::time_point> ending_since_;
 };
 
@@ -227,6 +235,7 @@ int launch(int ranks, const std::vector<std::string>& command) {
             running.collect();
             running.hurry();
         }
+        if (ended_by == 0 && running.reader_has_gone()) ended_by = SIGPIPE;
         if (ended_by == 0 && running.failure()) throw Error(running.failure()->error);
         if (ended_by == 0) status = running.status_of_rank_0();
     }

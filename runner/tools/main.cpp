@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <cstdio>
-#include <filesystem>
 
 #include <fmt/format.h>
 #include <CLI/App.hpp>
@@ -11,6 +10,7 @@
 
 #include "scenario_of_run.hpp"
 #include "zeroplan/command/output.hpp"
+#include "zeroplan/command/output_files.hpp"
 #include "zeroplan/command/run_command.hpp"
 #include "zeroplan/runner/host_run.hpp"
 #include "zeroplan/runner/launcher.hpp"
@@ -64,31 +64,30 @@ void check_backend(const std::string& backend) {
                 "use --backend host", place);
 }
 
-/// Before the run rather than after it.
-void check_trace_file(const std::string& path) {
-    if (path.empty()) return;
-    const std::filesystem::path folder = std::filesystem::absolute(path).parent_path();
-    if (access(folder.c_str(), W_OK) != 0)
-        throw Error(ErrorCode::io, fmt::format("{} is not a directory that can be written", folder.string()),
-                    "", {"command line", "--trace"});
-}
-
 bool agrees(const Plan& plan, const RunReport& report) {
     for (const Agreement& row : agreement(plan, report))
         if (row.planned != row.measured) return false;
     return true;
 }
 
-void show(const RunFlags& flags, const Plan& plan, const runner::HostRun& run) {
-    if (!flags.trace.empty()) write_text_file(flags.trace, run.trace);
+/// Before the run rather than after it.
+void prepare_files(const RunFlags& flags, const Plan& plan) {
+    command::check_writable(flags.trace);
+    if (!flags.scenario.save_scenario.empty())
+        write_text_file(flags.scenario.save_scenario, scenario_json(plan.scenario) + "\n");
+}
+
+void show(const RunFlags& flags, const Plan& plan, const RunReport& report) {
     if (flags.output.json)
-        command::print(run_json(plan, run.report));
+        command::print(run_json(plan, report));
     else if (!flags.output.quiet)
-        command::print(run_text(plan, run.report, command::terminal_style()));
+        command::print(run_text(plan, report, command::terminal_style()));
 }
 
 /// One rank, started by this program or by another launcher.
 int run_rank(const RunFlags& flags, const Plan& plan, const runner::RankEnvironment& environment) {
+    // Another launcher has started us; our own has done this already, and once more does no harm.
+    if (environment.rank == 0) prepare_files(flags, plan);
     std::optional<runner::TcpStoreServer> server;
     if (environment.hosts_store) server.emplace(environment.store);
     const runner::WorldTimeouts timeouts;
@@ -105,7 +104,9 @@ int run_rank(const RunFlags& flags, const Plan& plan, const runner::RankEnvironm
     options.trace = !flags.trace.empty();
     const runner::HostRun run = run_on_host(plan, world, options);
     losses.clear();
-    if (environment.rank == 0) show(flags, plan, run);
+    if (environment.rank == 0)
+        command::deliver({command::file_step(flags.trace, [&] { return run.trace; }),
+                          [&] { show(flags, plan, run.report); }});
     return agrees(plan, run.report) ? 0 : 1;
 }
 
@@ -138,9 +139,7 @@ Plan plan_of_run(const RunFlags& flags, int ranks, bool starts_ranks) {
 }
 
 int start_ranks(const RunFlags& flags, const Plan& plan, int ranks, const std::vector<std::string>& command) {
-    check_trace_file(flags.trace);
-    if (!flags.scenario.save_scenario.empty())
-        write_text_file(flags.scenario.save_scenario, scenario_json(plan.scenario));
+    prepare_files(flags, plan);
     return runner::launch(ranks, command);
 }
 
@@ -160,7 +159,7 @@ int run(const RunFlags& flags, const std::vector<std::string>& command) {
 
 constexpr const char* footer =
     "Exit status: 0 planned and measured memory agree, 1 they don't, 2 the input is wrong, 3 the run "
-    "failed.\n\n"
+    "failed or its result could not be written.\n\n"
     "Example: train the tutorial model under ZeRO 3 on four processes of this machine\n"
     "  zeroplan run --model tutorial-mlp --zero 3 --ranks 4\n"
     "The same under torchrun:\n"

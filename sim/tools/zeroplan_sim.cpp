@@ -2,11 +2,11 @@
 #include <CLI/CLI.hpp>
 
 #include "zeroplan/command/output.hpp"
+#include "zeroplan/command/output_files.hpp"
 #include "zeroplan/command/progress_line.hpp"
 #include "zeroplan/command/run_command.hpp"
 #include "zeroplan/command/scenario_flags.hpp"
 #include "zeroplan/cost_model.hpp"
-#include "zeroplan/io.hpp"
 #include "zeroplan/simulate.hpp"
 #include "zeroplan/trace.hpp"
 
@@ -36,20 +36,23 @@ zeroplan::SimReport simulated(const Flags& flags, const zeroplan::Plan& plan,
     }
 }
 
-int simulate_and_report(const Flags& flags) {
-    const zeroplan::Plan plan = plan_of(flags);
-    zeroplan::command::ProgressLine progress("simulating", !flags.output.quiet && !flags.output.json);
-    const zeroplan::SimReport report = simulated(flags, plan, progress);
-    progress.clear();
-
-    if (!flags.trace.empty())
-        zeroplan::write_text_file(flags.trace, zeroplan::trace_json(plan, report.rank_groups));
-    if (!flags.csv.empty())
-        zeroplan::write_text_file(flags.csv, zeroplan::step_csv(plan, report.rank_groups));
+void report(const Flags& flags, const zeroplan::Plan& plan, const zeroplan::SimReport& step) {
     if (flags.output.json)
-        zeroplan::command::print(zeroplan::sim_json(plan, report));
+        zeroplan::command::print(zeroplan::sim_json(plan, step));
     else if (!flags.output.quiet)
-        zeroplan::command::print(zeroplan::sim_text(plan, report, zeroplan::command::terminal_style()));
+        zeroplan::command::print(zeroplan::sim_text(plan, step, zeroplan::command::terminal_style()));
+}
+
+int simulate_and_report(const Flags& flags) {
+    using namespace zeroplan::command;
+    for (const std::string& path : {flags.trace, flags.csv}) check_writable(path);
+    const zeroplan::Plan plan = plan_of(flags);
+    ProgressLine progress("simulating", !flags.output.quiet && !flags.output.json);
+    const zeroplan::SimReport step = simulated(flags, plan, progress);
+    progress.clear();
+    deliver({file_step(flags.trace, [&] { return zeroplan::trace_json(plan, step.rank_groups); }),
+             file_step(flags.csv, [&] { return zeroplan::step_csv(plan, step.rank_groups); }),
+             [&] { report(flags, plan, step); }});
     return plan.memory.verdict == zeroplan::Verdict::does_not_fit ? 1 : 0;
 }
 
@@ -70,8 +73,7 @@ int main(int argc, char** argv) {
         ->group("Output");
     app.footer(
         "Exit status: 0 it fits, 1 memory does not fit (the time is reported all the same), 2 bad input, 3 "
-        "the "
-        "simulation failed.\n\n"
+        "the simulation failed or its result could not be written.\n\n"
         "Example: how long is a ZeRO-3 step of Llama-3-8B on two DGX H100, and what does it wait for?\n"
         "  zeroplan sim --model llama-3-8b --topology dgx-h100 --nodes 2 --zero 3 --micro-batch 2 --trace "
         "step.json");

@@ -13,6 +13,9 @@ struct Outcome {
 /// NAME=VALUE.
 Outcome run_program(const std::string& program, const std::vector<std::string>& arguments,
                     const std::vector<std::string>& environment = {});
+/// The same with standard output going to `descriptor`; `out` stays empty.
+Outcome run_program_into(int descriptor, const std::string& program,
+                         const std::vector<std::string>& arguments);
 /// zeroplan itself.
 Outcome zeroplan(const std::vector<std::string>& arguments, const std::vector<std::string>& environment = {});
 

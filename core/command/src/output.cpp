@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -33,6 +34,13 @@ void say(const std::string& text) {
     [[maybe_unused]] const auto written = std::fwrite(text.data(), 1, text.size(), stderr);
 }
 
+/// A reader that has seen enough (head, less) is nobody's failure: ends as a program does that lets SIGPIPE
+/// end it, also where whoever started us has it ignored.
+void end_quietly() {
+    std::signal(SIGPIPE, SIG_DFL);
+    std::raise(SIGPIPE);
+}
+
 }  // namespace
 
 void add_output_flags(CLI::App& app, OutputFlags& flags) {
@@ -55,9 +63,11 @@ void print(std::string_view text) {
     const bool newline = text.empty() || text.back() != '\n';
     const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() &&
                          (!newline || std::fputc('\n', stdout) != EOF) && std::fflush(stdout) == 0;
-    if (!written)
-        throw Error(ErrorCode::io, fmt::format("cannot write the result: {}", std::strerror(errno)), {},
-                    {"standard output", ""});
+    if (written) return;
+    const int error = errno;
+    if (error == EPIPE) end_quietly();
+    throw Error(ErrorCode::run_failed, fmt::format("cannot write the result: {}", std::strerror(error)), {},
+                {"standard output", ""});
 }
 
 void print_warning(std::string_view message) {

@@ -20,8 +20,8 @@ void add_output_flags(CLI::App& app, OutputFlags& flags);
 /// most 100 columns, or 100 elsewhere.
 TextStyle terminal_style();
 
-/// Writes to standard output, with a newline at the end if there is none. Throws Error{io} if it can't be
-/// written.
+/// Writes to standard output, with a newline at the end if there is none. Throws Error{run_failed} if it
+/// can't be written: what was asked for is done, and lost. Ends by SIGPIPE where the reader has gone.
 void print(std::string_view text);
 /// "zeroplan: warning: …" on standard error.
 void print_warning(std::string_view message);

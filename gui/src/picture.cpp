@@ -14,15 +14,26 @@ namespace zeroplan::gui {
 
 namespace {
 
+Error cannot_be_drawn(QSize size) {
+    return {ErrorCode::run_failed,
+            QString("a picture of %1x%2 pixels can't be drawn")
+                .arg(size.width())
+                .arg(size.height())
+                .toStdString(),
+            "is there memory for it? Choose a smaller one"};
+}
+
 QByteArray png(QWidget& widget, double scale) {
-    QImage image((QSizeF(widget.size()) * scale).toSize(), QImage::Format_RGB32);
+    const QSize size = (QSizeF(widget.size()) * scale).toSize();
+    QImage image(size, QImage::Format_RGB32);
+    if (image.isNull()) throw cannot_be_drawn(size);
     image.setDevicePixelRatio(scale);
     image.fill(widget.palette().color(QPalette::Window));
     widget.render(&image);
     QByteArray bytes;
     QBuffer buffer(&bytes);
     buffer.open(QIODevice::WriteOnly);
-    image.save(&buffer, "PNG");
+    if (!image.save(&buffer, "PNG")) throw cannot_be_drawn(size);
     return bytes;
 }
 

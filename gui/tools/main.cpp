@@ -1,15 +1,19 @@
 #include <unistd.h>
 
+#include <fmt/format.h>
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <QApplication>
 #include <QEventLoop>
 #include <QTimer>
+#include <charconv>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 
 #include "zeroplan/command/output.hpp"
+#include "zeroplan/command/output_files.hpp"
 #include "zeroplan/command/run_command.hpp"
 #include "zeroplan/command/scenario_flags.hpp"
 #include "zeroplan/gui/main_window.hpp"
@@ -25,8 +29,11 @@ using namespace zeroplan::gui;
 constexpr const char* example =
     R"(Example: zeroplan gui --model llama-3-8b --topology dgx-h100 --gpus 16 --zero 3
          zeroplan gui --screenshot plan.png scenario.json
-Exit status: 0 done, and it fits or is marginal; 1 it does not fit; 2 bad input; 3 a simulation failed)";
+Exit status: 0 done, and it fits or is marginal; 1 it does not fit; 2 bad input; 3 a simulation failed or the picture could not be written)";
 
+constexpr int longest_side = 16384;  ///< of a window, in pixels
+constexpr double least_scale = 0.5, most_scale = 8;
+constexpr double most_pixels = double{longest_side} * longest_side;  ///< of a PNG: 1 GiB while it is drawn
 constexpr int screenshot_limit_ms = 300'000;
 
 struct Arguments {
@@ -45,7 +52,6 @@ void add_arguments(CLI::App& app, Arguments& arguments) {
         ->type_name("WxH")
         ->capture_default_str();
     app.add_option("--scale", arguments.scale, "Pixels of a PNG for each of the window's")
-        ->check(CLI::Range(0.5, 8.0))
         ->capture_default_str();
     app.add_option("--theme", arguments.theme, "Colours; as the system's by default")
         ->check(CLI::IsMember({"light", "dark"}));
@@ -60,14 +66,34 @@ void add_arguments(CLI::App& app, Arguments& arguments) {
     throw Error(ErrorCode::invalid_input, message, hint, {"command line", flag});
 }
 
+/// Digits only: a sign or a blank would hide another number.
+int read_pixels(std::string_view digits) {
+    int pixels = 0;
+    const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), pixels);
+    return parsed.ec == std::errc{} && parsed.ptr == digits.data() + digits.size() ? pixels : 0;
+}
+
 QSize parse_size(const std::string& size) {
-    unsigned width = 0, height = 0;
-    char rest = 0;
-    const bool two_numbers = std::sscanf(size.c_str(), "%ux%u%c", &width, &height, &rest) == 2;
-    if (!two_numbers || width < 640 || height < 480 || width > 16384 || height > 16384)
+    const std::size_t cross = std::min(size.find('x'), size.size());
+    const int width = read_pixels(std::string_view(size).substr(0, cross));
+    const int height = read_pixels(std::string_view(size).substr(std::min(cross + 1, size.size())));
+    if (width < 640 || height < 480 || width > longest_side || height > longest_side)
         refuse("--size", "\"" + size + "\" is no size of a window",
-               "as in --size 1280x860; at least 640x480");
-    return {static_cast<int>(width), static_cast<int>(height)};
+               "as in --size 1280x860; from 640x480 to 16384x16384");
+    return {width, height};
+}
+
+/// Also refuses what is no number, which no comparison holds for, and a picture that memory can't hold.
+void check_scale(double scale, QSize size, bool png) {
+    if (!(scale >= least_scale && scale <= most_scale))
+        refuse("--scale", fmt::format("{} is not from {} to {}", scale, least_scale, most_scale),
+               "2 gives two pixels of a PNG for each of the window's");
+    const double pixels = scale * scale * size.width() * size.height();
+    if (png && pixels > most_pixels)
+        refuse("--scale",
+               fmt::format("{} times {}x{} are {:.0f} million pixels, and a PNG may have {:.0f} million",
+                           scale, size.width(), size.height(), pixels / 1e6, most_pixels / 1e6),
+               "use a smaller --scale or --size, or write an .svg");
 }
 
 std::optional<ScenarioRequest> request_of(Arguments& arguments) {
@@ -97,17 +123,24 @@ bool has_display() {
     std::_Exit(2);
 }
 
+/// The plug-in that the environment asks for may be what doesn't work.
+QString asked_platform() {
+    const QString platform = qEnvironmentVariable("QT_QPA_PLATFORM");
+    return platform.isEmpty() ? QString() : QString(" (QT_QPA_PLATFORM is \"%1\")").arg(platform);
+}
+
 // Qt ends the process when it can't connect to the display; say what to do about it first.
 void on_qt_message(QtMsgType type, const QMessageLogContext&, const QString& message) {
     if (type == QtFatalMsg)  // with its own words where they are about something else
-        no_display(message.contains("platform plugin") ? QString(": it does not answer")
+        no_display(message.contains("platform plugin") ? QString(": it does not answer") + asked_platform()
                                                        : " (" + message + ")");
     if (type == QtCriticalMsg || qEnvironmentVariableIsSet("QT_DEBUG_PLUGINS"))
         std::fprintf(stderr, "%s\n", qPrintable(message));
 }
 
 void set_up_platform(bool screenshot) {
-    if (screenshot && !qEnvironmentVariableIsSet("QT_QPA_PLATFORM")) qputenv("QT_QPA_PLATFORM", "offscreen");
+    // Whatever the environment says is for windows: a picture needs no display, nor a plug-in for one.
+    if (screenshot) qputenv("QT_QPA_PLATFORM", "offscreen");
     if (!has_display()) no_display({});
     qInstallMessageHandler(on_qt_message);
 }
@@ -127,9 +160,12 @@ int take_screenshot(MainWindow& window, const Arguments& arguments) {
         throw Error(ErrorCode::run_failed, "the plan and its simulation did not end within 5 minutes",
                     "try --no-simulation");
     QCoreApplication::processEvents();
-    write_picture(window, QString::fromStdString(arguments.screenshot), arguments.scale);
     const Plan& plan = *window.outcome().planned->plan;
-    if (arguments.output.json) command::print(plan_json(plan));
+    command::deliver(
+        {[&] { write_picture(window, QString::fromStdString(arguments.screenshot), arguments.scale); },
+         [&] {
+             if (arguments.output.json) command::print(plan_json(plan));
+         }});
     if (!window.simulation_failure().isEmpty())
         throw Error(ErrorCode::run_failed,
                     "the picture shows the closed form: " + window.simulation_failure().toStdString());
@@ -139,9 +175,12 @@ int take_screenshot(MainWindow& window, const Arguments& arguments) {
 int run(int argc, char** argv, Arguments& arguments) {
     const QSize size = parse_size(arguments.size);
     const bool screenshot = !arguments.screenshot.empty();
-    if (screenshot && !is_picture(QString::fromStdString(arguments.screenshot)))
+    const QString picture = QString::fromStdString(arguments.screenshot);
+    check_scale(arguments.scale, size, picture.endsWith(".png", Qt::CaseInsensitive));
+    if (screenshot && !is_picture(picture))
         refuse("--screenshot", "\"" + arguments.screenshot + "\" is neither .png nor .svg",
                "choose one of these endings");
+    command::check_writable(arguments.screenshot);
     MainWindow::Options options;
     options.request = request_of(arguments);
     options.remember = !screenshot;

@@ -16,11 +16,12 @@ protected:
         QString output, errors;
     };
     // Without a display, whatever this machine has.
-    Result run(const QStringList& arguments) {
+    Result run(const QStringList& arguments, const char* platform = nullptr) {
         QProcess process;
         auto environment = QProcessEnvironment::systemEnvironment();
         for (const char* name : {"DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"}) environment.remove(name);
         environment.insert("HOME", folder.path());
+        if (platform != nullptr) environment.insert("QT_QPA_PLATFORM", platform);
         process.setProcessEnvironment(environment);
         process.start(ZEROPLAN_BIN_DIR "/zeroplan-gui", arguments);
         EXPECT_TRUE(process.waitForFinished(100'000)) << process.errorString().toStdString();
@@ -44,6 +45,23 @@ TEST_F(ProgramTest, WithoutADisplayThereIsAWayOut) {
     EXPECT_EQ(result.status, 2);
     EXPECT_TRUE(result.errors.contains("no display")) << result.errors.toStdString();
     EXPECT_TRUE(result.errors.contains("--screenshot FILE"));
+}
+
+TEST_F(ProgramTest, NamesThePlatformThatDoesNotWork) {
+    const Result result = run({"--model", "gpt2"}, "nonsense");
+    EXPECT_EQ(result.status, 2);
+    EXPECT_TRUE(result.errors.startsWith("zeroplan: error: there is no display"))
+        << result.errors.toStdString();
+    EXPECT_TRUE(result.errors.contains("\"nonsense\"")) << result.errors.toStdString();
+}
+
+TEST_F(ProgramTest, ScreenshotsWhateverPlatformIsAskedFor) {
+    for (const char* platform : {"xcb", "wayland", "nonsense", ""}) {
+        const QString picture = path((std::string("of_") + platform + ".png").c_str());
+        const Result result = run({"--screenshot", picture, "--model", "gpt2", "--no-simulation"}, platform);
+        EXPECT_EQ(result.status, 0) << platform << result.errors.toStdString();
+        EXPECT_EQ(QImage(picture).size(), QSize(1280, 860)) << platform;
+    }
 }
 
 TEST_F(ProgramTest, ScreenshotsAScenario) {
@@ -80,6 +98,13 @@ TEST_F(ProgramTest, BadInputIsOneErrorAndNoPicture) {
     fails({"--screenshot", path("a.jpg")}, ".png");
     fails({"--screenshot", path("a.png"), "--size", "big"}, "1280x860");
     fails({"--screenshot", path("a.png"), "--size", "10x10"}, "640x480");
+    for (const char* size : {"-4294966016x860", "1280x 860", "+1280x860", "1280x860x2", "1280", "x860",
+                             "20000x860", "nanx860", "1e3x1e3"})
+        fails({"--screenshot", path("a.png"), "--model", "gpt2", "--size", size}, "is no size of a window");
+    for (const char* scale : {"nan", "inf", "-inf", "0", "-1", "0.49", "8.1"})
+        fails({"--screenshot", path("a.png"), "--model", "gpt2", "--scale", scale}, "is not from 0.5 to 8");
+    fails({"--screenshot", path("a.png"), "--model", "gpt2", "--size", "16384x16384", "--scale", "8"},
+          "a PNG may have 268 million");
     fails({"--screenshoot", path("a.png")}, "--screenshot");
     fails({"a.json", "--scenario", "b.json"}, "b.json");
 }

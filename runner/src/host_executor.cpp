@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "convert.hpp"
+#include "run_length.hpp"
 
 namespace zeroplan::runner {
 namespace {
@@ -26,12 +27,6 @@ OptimizerSettings settings_of(const Plan& plan, std::uint64_t step) {
             .gradient_scale = 1.0F / static_cast<float>(summed)};
 }
 
-BatchSchedule schedule_of(const Plan& plan, const Dataset& dataset) {
-    const TrainingConfig& training = plan.scenario.training;
-    return {dataset.rows(), training.data_parallel, training.micro_batch_size,
-            training.gradient_accumulation_steps};
-}
-
 }  // namespace
 
 const StepProgram& program_of(const Plan& plan, std::uint64_t rank) {
@@ -48,7 +43,7 @@ HostExecutor::HostExecutor(const Plan& plan, HostWorld& world, const Dataset& da
       arena_(arena),
       place_{static_cast<std::uint64_t>(world.rank()), static_cast<std::uint64_t>(world.size()),
              plan.layout.shard_group},
-      schedule_(schedule_of(plan, dataset)),
+      schedule_(schedule_of(plan.scenario, dataset)),
       initial_(plan.scenario.model, plan.scenario.run.seed),
       buffers_(program_.buffers, arena),
       communicators_(world, program_, place_),

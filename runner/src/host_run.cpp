@@ -12,6 +12,7 @@
 #include "checkpoint.hpp"
 #include "host_executor.hpp"
 #include "matrix_product.hpp"
+#include "run_length.hpp"
 #include "sha256.hpp"
 #include "zeroplan/runner/process_memory.hpp"
 
@@ -101,15 +102,11 @@ private:
         process_peak_at_start_ = process_memory().peak;
     }
 
-    std::uint64_t step_count() const {
-        const RunConfig& run = plan_.scenario.run;
-        const std::uint64_t all =
-            checked_product(run.epochs, executor_.schedule().steps_per_epoch(), "steps");
-        return run.steps ? std::min(*run.steps, all) : all;
-    }
-
     void train() {
-        const std::uint64_t steps = step_count();
+        const std::uint64_t steps = step_count(plan_.scenario.run, executor_.schedule());
+        // Once and for all: growing would hold them twice, which check_run_length() doesn't count.
+        result_.report.losses.reserve(steps);
+        result_.report.step_times_s.reserve(steps);
         for (std::uint64_t step = 0; step < steps; ++step) {
             // A steady step is any but the first, where there is another.
             if (step <= 1) arena_.start_window();
@@ -224,7 +221,7 @@ void check_host_run(const Scenario& scenario) {
                     fmt::format("the host runner runs on this machine, not on {} of {}",
                                 scenario.cluster.nodes, scenario.cluster.topology),
                     "use the topology host", {"", "/cluster"});
-    const Dataset dataset = dataset_of(scenario);
+    check_run_length(scenario, dataset_of(scenario), available_memory());
 }
 
 HostRun run_on_host(const Plan& plan, HostWorld& world, const HostRunOptions& options) {

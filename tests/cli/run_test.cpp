@@ -187,6 +187,47 @@ TEST(Run, WritesATraceOfEveryRank) {
     EXPECT_EQ(spans.size(), 6U);  // two ranks, three streams
 }
 
+TEST(Run, WritesACheckpointThatIsPlannedAsWhatItTrained) {
+    SKIP_WITHOUT_RUNNER();
+    const TemporaryFolder folder;
+    const std::string scenario = folder.file("stack.json", R"({
+        "model": {"loss": "cross_entropy", "layers": [{"linear": [20, 30], "activation": "gelu"},
+                                                      {"linear": [30, 5], "bias": false}]},
+        "training": {"optimizer": "adam", "micro_batch_size": 16},
+        "run": {"steps": 2, "data": "synthetic:100x20"}})");
+    const std::string checkpoint = folder.path("checkpoint");
+    report_of({"--scenario", scenario, "--ranks", "2", "--set", "/run/checkpoint=" + checkpoint});
+    const std::vector<std::string> job{"--optimizer", "adam", "--micro-batch", "16", "--topology", "host",
+                                       "--gpus",      "2",    "--json"};
+    const auto plan_of = [&](std::vector<std::string> arguments) {
+        const Outcome outcome = zeroplan(std::vector<std::string>{"plan"} + arguments + job);
+        EXPECT_EQ(outcome.status, 0) << outcome.err;
+        return json::parse(outcome.out, nullptr, false);
+    };
+    const json original = plan_of({"--scenario", scenario});
+    for (const std::string& path : {checkpoint, checkpoint + "/model.safetensors"}) {
+        const json plan = plan_of({"--model", path});
+        EXPECT_EQ(plan.at("memory"), original.at("memory")) << path;
+        EXPECT_EQ(plan.at("model").at("parameters"), 20 * 30 + 30 + 30 * 5) << path;
+    }
+}
+
+TEST(Run, RefusesToStartWhatCannotBeHeld) {
+    SKIP_WITHOUT_RUNNER();
+    for (const char* setting : {"/run/data=synthetic:99999999999x100", "/run/epochs=1000000000000"}) {
+        const Outcome outcome = run_program("zeroplan-run", {"--model", "tutorial-mlp", "--set", setting});
+        EXPECT_EQ(outcome.status, 2) << setting;
+        EXPECT_NE(outcome.err.find(std::string(setting).substr(0, 9)), std::string::npos) << outcome.err;
+        EXPECT_NE(outcome.err.find("this machine has "), std::string::npos) << outcome.err;
+        EXPECT_NE(outcome.err.find("state /run/steps"), std::string::npos) << outcome.err;
+    }
+    // Two steps of the same data are nothing.
+    EXPECT_EQ(run_program("zeroplan-run", {"--model", "tutorial-mlp", "--quiet", "--set",
+                                           "/run/data=synthetic:99999999999x100", "--set", "/run/steps=2"})
+                  .status,
+              0);
+}
+
 struct WrongInput {
     std::vector<std::string> arguments;
     std::string mentions;
@@ -217,6 +258,8 @@ INSTANTIATE_TEST_SUITE_P(
         WrongInput{{"--model", "tutorial-mlp", "--set", "/run/data=synthetic:10x7"}, "7"},
         WrongInput{{"--model", "tutorial-mlp", "--set", "/run/data=/nowhere.npy"}, "/nowhere.npy"},
         WrongInput{{"--model", "tutorial-mlp", "--trace", "/nowhere/trace.json"}, "/nowhere"},
+        WrongInput{{"--model", "tutorial-mlp", "--grad-accum", "1000000000"},
+                   "1000000000 micro-batches, but the data has 1000 samples"},
         WrongInput{
             {"--model", "tutorial-mlp", "--ranks", "3"}, "the launcher has started 2", rank_of(0, 2, 1024)},
         WrongInput{{"--model", "tutorial-mlp"}, "RANK=2", rank_of(2, 2, 1024)}));

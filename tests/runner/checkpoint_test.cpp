@@ -55,6 +55,17 @@ TEST(SafetensorsHeader, NamesTensorsShapesAndPlaces) {
     EXPECT_EQ(header.at("layers.1.linear.weight").at("data_offsets"), (std::vector<int>{36, 60}));
 }
 
+TEST(SafetensorsHeader, SaysWhatStandsBetweenTheLinears) {
+    const std::string text = safetensors_header(build_plain_stack(
+        "stack", {{2, 3, true, ActivationFunction::tanh}, {3, 4, false, ActivationFunction::none}},
+        "cross_entropy"));
+    const auto header = nlohmann::json::parse(text.substr(8));
+    EXPECT_EQ(nlohmann::json::parse(header.at("__metadata__").at("zeroplan_stack").get<std::string>()),
+              nlohmann::json::parse(R"({"layers": [{"linear": [2, 3], "bias": true, "activation": "tanh"},
+                                                   {"linear": [3, 4], "bias": false}],
+                                        "loss": "cross_entropy"})"));
+}
+
 TEST(CheckpointWriter, ShowsAWholeFileOrNone) {
     const TemporaryFolder folder;
     const std::string directory = folder.path + "/a/b";

@@ -7,6 +7,7 @@
 
 #include "import/config_json.hpp"
 #include "import/infer_config.hpp"
+#include "import/stack_checkpoint.hpp"
 #include "json/parse.hpp"
 #include "zeroplan/io.hpp"
 
@@ -72,25 +73,33 @@ void check_nothing_is_left(const ModelSpec& model, const CheckpointHeader& check
                         {tensor.file, ""});
 }
 
-ReadConfig config_of(const CheckpointHeader& checkpoint, const std::string& name, const ObjectReader& model) {
+ReadConfig inferred_config(const CheckpointHeader& checkpoint, const std::string& name,
+                           const ObjectReader& model) {
+    const json inferred = infer_config(checkpoint);
+    ReadConfig config =
+        read_config(ConfigObject(ObjectReader(inferred, {checkpoint.path.string(), ""}), model), name);
+    for (const json& note : inferred.at("notes")) config.notes.push_back(note.get<std::string>());
+    return config;
+}
+
+ModelSpec described_model(const CheckpointHeader& checkpoint, const std::string& name,
+                          const ObjectReader& model, const LoweringOptions& options) {
     const fs::path beside = checkpoint.path.parent_path() / "config.json";
     std::error_code error;
-    if (!fs::exists(beside, error)) {
-        const json inferred = infer_config(checkpoint);
-        ReadConfig config =
-            read_config(ConfigObject(ObjectReader(inferred, {checkpoint.path.string(), ""}), model), name);
-        for (const json& note : inferred.at("notes")) config.notes.push_back(note.get<std::string>());
-        return config;
+    if (fs::exists(beside, error)) {
+        const json body = parse_json(read_text_file(beside.string()), beside.string());
+        return build_model(read_config(ConfigObject(ObjectReader(body, {beside.string(), ""}), model), name),
+                           options);
     }
-    const json body = parse_json(read_text_file(beside.string()), beside.string());
-    return read_config(ConfigObject(ObjectReader(body, {beside.string(), ""}), model), name);
+    if (auto stack = read_stack_checkpoint(checkpoint, name, model)) return *std::move(stack);
+    return build_model(inferred_config(checkpoint, name, model), options);
 }
 
 }  // namespace
 
 ModelSpec read_checkpoint(const CheckpointHeader& checkpoint, const std::string& name,
                           const ObjectReader& model, const LoweringOptions& options) {
-    ModelSpec result = build_model(config_of(checkpoint, name, model), options);
+    ModelSpec result = described_model(checkpoint, name, model, options);
     check_parameters(result, checkpoint);
     check_nothing_is_left(result, checkpoint);
     result.notes.insert(result.notes.end(), checkpoint.notes.begin(), checkpoint.notes.end());

@@ -125,7 +125,9 @@ json infer_config(const CheckpointHeader& checkpoint) {
     const std::string first = checkpoint.tensors.empty() ? "nothing" : checkpoint.tensors.begin()->first;
     throw Error(
         ErrorCode::not_supported,
-        fmt::format("the checkpoint's names are neither Llama's nor GPT-2's: it begins with {}", first),
+        fmt::format(
+            "the checkpoint's names are neither Llama's nor GPT-2's nor a plain stack's: it begins with {}",
+            first),
         "give the model's config.json; it names the family", {checkpoint.path.string(), ""});
 }
 

@@ -122,7 +122,11 @@ CheckpointHeader read_safetensors(const fs::path& path) {
     const ObjectReader reader(value, {path.string(), ""});
     std::vector<DataRange> ranges;
     for (const auto& item : value.items()) {
-        if (item.key() == "__metadata__") continue;
+        if (item.key() == "__metadata__") {
+            if (const auto metadata = reader.object(item.key()))
+                header.stack = metadata->string("zeroplan_stack").value_or("");
+            continue;
+        }
         const ObjectReader tensor(item.value(), reader.place(item.key()));
         CheckpointTensor spec{tensor.string("dtype").value_or(""), {}, path.string()};
         if (const auto shape = tensor.integers("shape")) spec.shape = *shape;

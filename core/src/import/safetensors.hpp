@@ -21,6 +21,9 @@ struct CheckpointHeader {
     std::filesystem::path path;  ///< of the file or index
     std::map<std::string, CheckpointTensor> tensors;
     std::vector<std::string> notes;
+    /// "__metadata__"'s "zeroplan_stack": the plain stack that zeroplan run has trained, as JSON text; else
+    /// "".
+    std::string stack{};
 };
 
 /// Header of a .safetensors file: 8 bytes of length, little endian, then JSON. The data is never read, but

@@ -118,6 +118,55 @@ TEST_F(Safetensors, InfersGpt2WithoutItsPrefixAndWithItsMasks) {
     EXPECT_EQ(read("gpt2.safetensors").heads, 12U);
 }
 
+TEST_F(Safetensors, InfersAPlainStackFromNamesAndShapes) {
+    const ModelSpec expected = build_plain_stack(
+        "x", {{20, 30, true, ActivationFunction::none}, {30, 5, false, ActivationFunction::none}},
+        "cross_entropy");
+    write("stack.safetensors", shapes_of(expected));
+    const ModelSpec model = read("stack.safetensors");
+    EXPECT_EQ(model.parameters, expected.parameters);
+    EXPECT_EQ(model.block_kinds, expected.block_kinds);
+    EXPECT_THAT(model.notes, testing::Contains(HasSubstr("no activation and cross_entropy is assumed")));
+    // As many features out as in: the tutorial's loss.
+    write("square.safetensors", {{"layers.0.linear.weight", {8, 8}}});
+    EXPECT_TRUE(read("square.safetensors").target_is_input);
+    EXPECT_FALSE(read_model({{"file", "square.safetensors"}, {"loss", "cross_entropy"}}, folder_.string(), {})
+                     .target_is_input);
+}
+
+TEST_F(Safetensors, ReadsAPlainStackAsItsHeaderDescribesIt) {
+    const json tensors = {
+        {"layers.0.linear.weight", {{"dtype", "F32"}, {"shape", {3, 2}}, {"data_offsets", {0, 24}}}},
+        {"layers.1.linear.weight", {{"dtype", "F32"}, {"shape", {2, 3}}, {"data_offsets", {24, 48}}}}};
+    const auto describe = [&](const std::string& stack) {
+        json header = tensors;
+        header["__metadata__"] = {{"format", "pt"}, {"zeroplan_stack", stack}};
+        write("stack.safetensors", header.dump(), 48);
+    };
+    describe(R"({"loss": "cross_entropy", "layers": [{"linear": [2, 3], "bias": false, "activation": "gelu"},
+                                                     {"linear": [3, 2], "bias": false}]})");
+    const ModelSpec model = read("stack.safetensors");
+    const ModelSpec expected = build_plain_stack(
+        "stack", {{2, 3, false, ActivationFunction::gelu}, {3, 2, false, ActivationFunction::none}},
+        "cross_entropy");
+    EXPECT_EQ(model, expected);
+    // A description of another model is found out.
+    describe(
+        R"({"loss": "mse", "layers": [{"linear": [2, 4], "bias": false}, {"linear": [4, 2], "bias": false}]})");
+    EXPECT_THAT(error_of("stack.safetensors").message(), AllOf(HasSubstr("[3, 2]"), HasSubstr("[4, 2]")));
+    describe("{");
+    EXPECT_THAT(error_of("stack.safetensors").place().file, HasSubstr("stack.safetensors"));
+}
+
+TEST_F(Safetensors, RefusesAStackWhoseLayersDoNotMeet) {
+    write("gap.safetensors", {{"layers.0.linear.weight", {3, 2}}, {"layers.1.linear.weight", {2, 4}}});
+    EXPECT_THAT(error_of("gap.safetensors").message(),
+                HasSubstr("layer 1 takes 4 features, layer 0 gives 3"));
+    write("hole.safetensors", {{"layers.0.linear.weight", {3, 2}}, {"layers.2.linear.weight", {2, 3}}});
+    EXPECT_THAT(error_of("hole.safetensors").message(),
+                HasSubstr("layers.2.linear.weight [2, 3] has no place"));
+}
+
 TEST_F(Safetensors, ReadsAnIndexAndItsShards) {
     const ModelSpec expected = read_model(small_llama, "", {});
     std::map<std::string, std::vector<std::uint64_t>> halves[2];

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "zeroplan/category.hpp"
+
 namespace zeroplan {
 namespace {
 
@@ -18,15 +20,63 @@ ComparedFigure compare_figure(std::string ranks, const Figure& a, const Figure& 
     return row;
 }
 
-void compare_figures(Comparison& out, const std::string& ranks, const std::vector<Figure>& a,
-                     const std::vector<Figure>& b) {
-    for (const Figure& figure : a) {
-        const auto other = std::find_if(b.begin(), b.end(), [&](const Figure& candidate) {
-            return candidate.section == figure.section && candidate.what == figure.what;
-        });
-        if (other != b.end()) out.figures.push_back(compare_figure(ranks, figure, *other, out.tolerance));
-    }
+const Figure* find(const std::vector<Figure>& figures, const Figure& wanted) {
+    const auto found = std::find_if(figures.begin(), figures.end(), [&](const Figure& candidate) {
+        return candidate.section == wanted.section && candidate.what == wanted.what;
+    });
+    return found == figures.end() ? nullptr : &*found;
 }
+
+bool is_measured_by_a_run(const Figure& memory) {
+    for (const std::string_view what : {"allocated", "between steps", "device, measured"})
+        if (memory.what == what) return true;
+    return std::any_of(all_categories.begin(), all_categories.end(), [&](Category category) {
+        std::string what(to_string(category));
+        std::replace(what.begin(), what.end(), '_', ' ');
+        return memory.what == what;
+    });
+}
+
+/// Whether a report of this kind may have the figure (CLI.md), so that to lack it is a difference.
+bool may_have(const std::string& kind, const Figure& figure) {
+    if (figure.section == "job") return true;
+    if (figure.section == "training") return kind == "run";
+    if (figure.section == "time") return kind == "sim" || (kind == "run" && figure.what == "step time");
+    if (kind == "run") return figure.section == "memory" && is_measured_by_a_run(figure);
+    return figure.what != "device, measured";
+}
+
+class FigureComparer {
+public:
+    FigureComparer(Comparison& out, const ComparableReport& a, const ComparableReport& b)
+        : out_(out), a_(a), b_(b) {}
+
+    void compare(const std::string& ranks, const std::vector<Figure>& a, const std::vector<Figure>& b) {
+        for (const Figure& figure : a) {
+            if (const Figure* other = find(b, figure))
+                out_.figures.push_back(compare_figure(ranks, figure, *other, out_.tolerance));
+            else
+                note({ranks, figure, true});
+        }
+        for (const Figure& figure : b)
+            if (find(a, figure) == nullptr) note({ranks, figure, false});
+    }
+    /// Ranks that the other report doesn't have.
+    void note_all(const std::vector<RankRange>& ranks, const std::vector<Figure>& figures, bool in_a) {
+        if (ranks.empty()) return;
+        for (const Figure& figure : figures) note({to_string(ranks), figure, in_a});
+    }
+
+private:
+    void note(OneSidedFigure one) {
+        // Reports of one kind have the same figures, or one of them lacks something.
+        const bool expected = a_.kind == b_.kind || may_have(one.in_a ? b_.kind : a_.kind, one.figure);
+        (expected ? out_.only_in_one : out_.not_comparable).push_back(std::move(one));
+    }
+
+    Comparison& out_;
+    const ComparableReport &a_, &b_;
+};
 
 std::vector<RankRange> intersection(const std::vector<RankRange>& a, const std::vector<RankRange>& b) {
     std::vector<RankRange> both;
@@ -36,6 +86,35 @@ std::vector<RankRange> intersection(const std::vector<RankRange>& a, const std::
             if (common.first <= common.last) both.push_back(common);
         }
     return both;
+}
+
+/// The ranks of `ranges` that no group of `groups` has.
+std::vector<RankRange> ranks_without(const std::vector<RankRange>& ranges,
+                                     const std::vector<RankFigures>& groups) {
+    std::vector<RankRange> rest = ranges;
+    for (const RankFigures& group : groups)
+        for (const RankRange& taken : group.ranks) {
+            std::vector<RankRange> left;
+            for (const RankRange& range : rest) {
+                if (taken.last < range.first || range.last < taken.first) {
+                    left.push_back(range);
+                    continue;
+                }
+                if (range.first < taken.first) left.push_back({range.first, taken.first - 1});
+                if (taken.last < range.last) left.push_back({taken.last + 1, range.last});
+            }
+            rest = std::move(left);
+        }
+    return rest;
+}
+
+void compare_ranks(FigureComparer& comparer, const ComparableReport& a, const ComparableReport& b) {
+    for (const RankFigures& x : a.ranks)
+        for (const RankFigures& y : b.ranks)
+            if (const auto ranks = intersection(x.ranks, y.ranks); !ranks.empty())
+                comparer.compare(to_string(ranks), x.figures, y.figures);
+    for (const RankFigures& x : a.ranks) comparer.note_all(ranks_without(x.ranks, b.ranks), x.figures, true);
+    for (const RankFigures& y : b.ranks) comparer.note_all(ranks_without(y.ranks, a.ranks), y.figures, false);
 }
 
 void compare_scenarios(Comparison& out, const ComparableReport& a, const ComparableReport& b) {
@@ -61,18 +140,18 @@ void compare_scenarios(Comparison& out, const ComparableReport& a, const Compara
 Comparison compare(const ComparableReport& a, const ComparableReport& b, double tolerance) {
     Comparison out;
     out.tolerance = tolerance;
-    compare_figures(out, "", a.figures, b.figures);
-    for (const RankFigures& x : a.ranks)
-        for (const RankFigures& y : b.ranks)
-            if (const auto ranks = intersection(x.ranks, y.ranks); !ranks.empty())
-                compare_figures(out, to_string(ranks), x.figures, y.figures);
+    FigureComparer comparer(out, a, b);
+    comparer.compare("", a.figures, b.figures);
+    compare_ranks(comparer, a, b);
     if (out.figures.empty())
         throw Error(ErrorCode::invalid_input,
                     fmt::format("{} and {} have no figure in common", a.file, b.file));
     compare_scenarios(out, a, b);
     if (!a.final_parameters_sha256.empty() && !b.final_parameters_sha256.empty())
         out.same_parameters = a.final_parameters_sha256 == b.final_parameters_sha256;
-    out.agrees = std::all_of(out.figures.begin(), out.figures.end(),
+    if (!a.verdict.empty() && !b.verdict.empty()) out.same_verdict = a.verdict == b.verdict;
+    out.agrees = out.only_in_one.empty() && out.same_verdict != false &&
+                 std::all_of(out.figures.begin(), out.figures.end(),
                              [](const ComparedFigure& figure) { return figure.within; });
     // Bitwise equality is what tolerance 0 asks for; with any other the losses say how far training drifted.
     if (tolerance == 0 && out.same_parameters == false) out.agrees = false;

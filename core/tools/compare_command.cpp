@@ -45,7 +45,9 @@ void add_compare(CLI::App& app, Action& chosen) {
     command::add_output_flags(*compare, flags->output);
     compare->footer(
         "Without --tolerance every figure has to be equal, measured times, too.\n"
-        "Exit status: 0 they agree, 1 a figure differs by more than the tolerance, 2 the input is wrong.\n\n"
+        "Exit status: 0 they agree, 1 a figure differs by more than the tolerance, is in one report only, or "
+        "the "
+        "verdict differs, 2 the input is wrong.\n\n"
         "Example: does the run use the memory that was planned, byte for byte?\n"
         "  zeroplan plan --model tutorial-mlp --topology host --gpus 4 --zero 2 --json > plan.json\n"
         "  zeroplan run --model tutorial-mlp --zero 2 --ranks 4 --json > run.json\n"

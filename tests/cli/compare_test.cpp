@@ -67,13 +67,16 @@ TEST_F(Compare, AgreesWithinTheTolerance) {
 
 TEST_F(Compare, RefusesWhatIsNoReport) {
     const std::string a = plan("a.json", {"--model", "gpt2"});
-    for (const auto& [text, expected] :
-         {std::pair{R"({"a": 1})", "has no \"kind\""},
-          {R"({"kind": "search"})", "kind \"search\" can't be compared"},
-          {R"({"kind": "plan", "schema": 7})", "schema 7"},
-          {R"({"kind": "plan"})", "no \"scenario\""},
-          {R"({"kind": "plan", "scenario": {"training": {}}, "memory": {"rank_groups": [{"ranks": "0-x"}]}})",
-           "\"x\" is no rank"}}) {
+    for (
+        const auto& [text, expected] :
+        {std::pair{R"({"a": 1})", "has no \"kind\""},
+         {R"({"kind": "search"})", "kind \"search\" can't be compared"},
+         {R"({"kind": "plan", "schema": 7})", "schema 7"},
+         {R"({"kind": "plan"})", "no \"scenario\""},
+         {R"({"kind": "plan", "scenario": {"training": {}}, "memory": {"rank_groups": []}, "world_size": 8})",
+          "/memory/rank_groups: rank 0 is missing here, and the world has 8 ranks"},
+         {R"({"kind": "plan", "scenario": {"training": {}}, "memory": {"rank_groups": [{"ranks": "0-x"}]}})",
+          "\"x\" is no rank"}}) {
         const Outcome outcome = zeroplan({"compare", a, folder_.file("b.json", text)});
         EXPECT_EQ(outcome.status, 2) << text;
         EXPECT_THAT(outcome.err, HasSubstr(folder_.path("b.json"))) << text;

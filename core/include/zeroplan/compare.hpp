@@ -10,7 +10,7 @@ namespace zeroplan {
 
 /// One number of a report that another report may have, too.
 struct Figure {
-    std::string section;  ///< "memory", "time", "communication", "training"
+    std::string section;  ///< "job", "memory", "phases", "time", "communication", "training"
     std::string what;     ///< "allocated", "step time": the key that figures of two reports are matched by
     std::string unit;     ///< "B", "s", "1/s", "1"
     double value = 0;
@@ -28,6 +28,7 @@ struct RankFigures {
 struct ComparableReport {
     std::string file, kind;
     std::string summary;          ///< model, engine, stage and ranks in words
+    std::string verdict;          ///< of a plan or simulation; "" where there is none
     std::vector<Figure> figures;  ///< of the whole job
     std::vector<RankFigures> ranks;
     std::vector<std::pair<std::string, std::string>> scenario;  ///< JSON pointer → value, sorted by pointer
@@ -37,7 +38,8 @@ struct ComparableReport {
 };
 
 /// Reads the JSON of `plan`, `sim` or `run`. Throws Error{invalid_input} with the pointer for another kind,
-/// another schema or figures of the wrong type.
+/// another schema, a key that the schema promises (CLI.md) and that is missing or of the wrong type, and
+/// ranks that are described twice or not at all.
 ComparableReport parse_report(std::string_view text, const std::string& file);
 
 /// A figure that both reports have. `ranks` is "" for figures of the whole job.
@@ -50,8 +52,21 @@ struct ComparedFigure {
     friend bool operator==(const ComparedFigure&, const ComparedFigure&) = default;
 };
 
+/// A figure that one report lacks. `ranks` as in ComparedFigure.
+struct OneSidedFigure {
+    std::string ranks;
+    Figure figure;
+    bool in_a = true;
+    friend bool operator==(const OneSidedFigure&, const OneSidedFigure&) = default;
+};
+
 struct Comparison {
     std::vector<ComparedFigure> figures;  ///< all of them, in the first report's order
+    /// Figures that the other report could have, too: ranks of a larger world, an optional key. Differences.
+    std::vector<OneSidedFigure> only_in_one;
+    /// Figures that a report of the other's kind never has: a run measures no reserved bytes. For
+    /// information.
+    std::vector<OneSidedFigure> not_comparable;
     /// Keys of the scenario whose values differ, "" where a report lacks the key; for information.
     struct Key {
         std::string pointer, a, b;
@@ -60,8 +75,12 @@ struct Comparison {
     std::vector<Key> scenario;
     /// Whether the trained parameters are bitwise equal, where both reports have their digest.
     std::optional<bool> same_parameters;
+    /// Whether both say the same of fitting, where both have a verdict.
+    std::optional<bool> same_verdict;
     double tolerance = 0;
-    bool agrees = true;  ///< every figure is within the tolerance; with tolerance 0 also same_parameters
+    /// Every figure is within the tolerance, none is in one report only, and the verdict is the same; with
+    /// tolerance 0 also same_parameters.
+    bool agrees = true;
     friend bool operator==(const Comparison&, const Comparison&) = default;
 };
 
@@ -72,8 +91,10 @@ Comparison compare(const ComparableReport& a, const ComparableReport& b, double 
 
 std::string compare_text(const ComparableReport& a, const ComparableReport& b, const Comparison& comparison,
                          const TextStyle& style = {});
-/// {"schema", "kind": "compare", "a": {"file", "kind"}, "b", "tolerance", "agrees", "compared": n,
-/// "differences": [{"ranks", "section", "what", "unit", "a", "b", "relative", "within"}], "scenario": [...]}
+/// {"schema", "kind": "compare", "a": {"file", "kind", "verdict"}, "b", "tolerance", "agrees", "compared": n,
+/// "differences": [{"ranks", "section", "what", "unit", "a", "b", "relative", "within"}],
+/// "only_in_one": [{"ranks", "section", "what", "unit", "a", "b"}], "not_comparable": [...], "scenario":
+/// [...]} where the side that lacks a figure is null.
 std::string compare_json(const ComparableReport& a, const ComparableReport& b, const Comparison& comparison,
                          int indent = 2);
 

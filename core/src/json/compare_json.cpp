@@ -19,6 +19,26 @@ ordered_json figure_value(const std::string& unit, double value) {
     return whole ? ordered_json(static_cast<std::uint64_t>(value)) : ordered_json(value);
 }
 
+ordered_json side_to_json(const ComparableReport& report) {
+    ordered_json out{{"file", report.file}, {"kind", report.kind}, {"summary", report.summary}};
+    if (!report.verdict.empty()) out["verdict"] = report.verdict;
+    return out;
+}
+
+ordered_json to_json(const std::vector<OneSidedFigure>& figures) {
+    ordered_json out = ordered_json::array();
+    for (const OneSidedFigure& one : figures) {
+        const ordered_json value = figure_value(one.figure.unit, one.figure.value);
+        out.push_back({{"ranks", one.ranks},
+                       {"section", one.figure.section},
+                       {"what", one.figure.what},
+                       {"unit", one.figure.unit},
+                       {"a", one.in_a ? value : ordered_json(nullptr)},
+                       {"b", one.in_a ? ordered_json(nullptr) : value}});
+    }
+    return out;
+}
+
 }  // namespace
 
 std::string compare_json(const ComparableReport& a, const ComparableReport& b, const Comparison& comparison,
@@ -26,8 +46,8 @@ std::string compare_json(const ComparableReport& a, const ComparableReport& b, c
     ordered_json out;
     out["schema"] = 1;
     out["kind"] = "compare";
-    out["a"] = {{"file", a.file}, {"kind", a.kind}, {"summary", a.summary}};
-    out["b"] = {{"file", b.file}, {"kind", b.kind}, {"summary", b.summary}};
+    out["a"] = side_to_json(a);
+    out["b"] = side_to_json(b);
     out["tolerance"] = comparison.tolerance;
     out["agrees"] = comparison.agrees;
     out["compared"] = comparison.figures.size();
@@ -44,6 +64,8 @@ std::string compare_json(const ComparableReport& a, const ComparableReport& b, c
                                       {"relative", or_null(figure.relative)},
                                       {"within", figure.within}});
     }
+    out["only_in_one"] = to_json(comparison.only_in_one);
+    out["not_comparable"] = to_json(comparison.not_comparable);
     out["scenario"] = ordered_json::array();
     for (const Comparison::Key& key : comparison.scenario)
         out["scenario"].push_back({{"pointer", key.pointer}, {"a", key.a}, {"b", key.b}});

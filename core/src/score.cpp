@@ -7,7 +7,10 @@
 #include <iterator>
 #include <map>
 #include <mutex>
+#include <stdexcept>
 #include <thread>
+
+#include <fmt/format.h>
 
 #include "zeroplan/io.hpp"
 #include "zeroplan/step_timeline.hpp"
@@ -51,6 +54,26 @@ Bytes bytes_of(const RankGroup& group, Counter counter) {
     return Bytes{};
 }
 
+void check_rank(std::uint64_t rank, const Plan& plan, const MeasuredCase& measured, const char* pointer) {
+    const std::uint64_t world = plan.scenario.world_size();
+    if (rank >= world)
+        throw Error(ErrorCode::invalid_input,
+                    fmt::format("rank {} is measured, and the scenario has {} ranks", rank, world),
+                    "ranks are counted from 0: is the cluster as large as the measured one?",
+                    {measured.place, pointer});
+}
+
+void check_ranks(const Plan& plan, const MeasuredCase& measured) {
+    for (const std::uint64_t rank : measured.ranks) check_rank(rank, plan, measured, "/measured/ranks");
+    for (const RankBytes& one : measured.by_rank) check_rank(one.rank, plan, measured, "/measured/by_rank");
+}
+
+double predicted_bytes_of(const Plan& plan, std::uint64_t rank, Counter counter) {
+    for (const RankGroup& group : plan.rank_groups)
+        if (contains(group, rank)) return static_cast<double>(bytes_of(group, counter).count());
+    throw std::logic_error("the plan has no group of a rank");
+}
+
 double predicted_bytes(const Plan& plan, const MeasuredCase& measured, Counter counter) {
     Bytes most;
     for (const RankGroup* group : measured_groups(plan, measured))
@@ -78,6 +101,7 @@ public:
     void add(const MeasuredCase& measured) {
         try {
             const Plan plan = make_plan(resolve_scenario({.text = measured.scenario_json}));
+            check_ranks(plan, measured);
             add_memory(plan, measured);
             add_time_or_refusal(plan, measured);
         } catch (const Error& error) {
@@ -93,6 +117,11 @@ private:
             if (m.counter != Counter::time)
                 report_.rows.push_back({measured.id, measured.source, *measured.tier, m.counter,
                                         predicted_bytes(plan, measured, m.counter), m.value, std::nullopt});
+        for (const RankBytes& one : measured.by_rank)
+            report_.by_rank.push_back(
+                {one.rank,
+                 {measured.id, measured.source, *measured.tier, measured.by_rank_counter,
+                  predicted_bytes_of(plan, one.rank, measured.by_rank_counter), one.bytes, std::nullopt}});
         if (measured.fits)
             report_.fits.push_back(
                 {measured.id, measured.source, *measured.tier, *measured.fits, plan.memory.verdict});
@@ -110,11 +139,15 @@ private:
     static bool has_memory(const MeasuredCase& measured) {
         const bool bytes = std::any_of(measured.measured.begin(), measured.measured.end(),
                                        [](const Measurement& m) { return m.counter != Counter::time; });
-        return measured.tier.has_value() && (bytes || measured.fits.has_value());
+        return measured.tier.has_value() && (bytes || measured.fits.has_value() || !measured.by_rank.empty());
     }
 
     void add_time(const Plan& plan, const MeasuredCase& measured) {
         if (!measured.tier_time) return;
+        if (measured.rates_only)
+            throw Error(ErrorCode::not_supported,
+                        "only MFU or FLOP/s are measured, which every source counts its own way",
+                        "a step time or tokens/s can be compared");
         std::optional<double> seconds;
         for (const Measurement& m : measured.measured)
             if (m.counter == Counter::time) seconds = m.value;
@@ -148,6 +181,7 @@ ScoreReport joined(std::vector<ScoreReport> reports) {
     for (ScoreReport& report : reports) {
         append(all.rows, std::move(report.rows));
         append(all.fits, std::move(report.fits));
+        append(all.by_rank, std::move(report.by_rank));
         append(all.refused, std::move(report.refused));
     }
     return all;

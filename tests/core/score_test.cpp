@@ -2,9 +2,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "core/json/error_of.hpp"
 
 namespace zeroplan {
 namespace {
+
+using nlohmann::json;
 
 ScoreRow row(std::string source, double predicted, double measured) {
     return {.id = "x", .source = std::move(source), .predicted = predicted, .measured = measured};
@@ -43,7 +48,9 @@ constexpr const char* one_case =
     R"("measured":{"peak_allocated_bytes":400896,"tokens_per_s_per_gpu":1000,"ranks":"first","fits":true},"tier":"A","tier_time":"B"})";
 
 TEST(MeasuredCases, AreReadLineByLine) {
-    const auto cases = read_measured_cases(std::string(one_case) + "\n\n" + one_case + "\n", "cases.jsonl");
+    std::string second = one_case;
+    second.replace(second.find(R"("id":"a")"), 8, R"("id":"b")");
+    const auto cases = read_measured_cases(std::string(one_case) + "\n\n" + second + "\n", "cases.jsonl");
     ASSERT_EQ(cases.size(), 2U);
     EXPECT_EQ(cases[0].ranks, std::vector<std::uint64_t>{0});
     EXPECT_EQ(cases[0].tier, Tier::a);
@@ -60,6 +67,149 @@ TEST(MeasuredCases, NameFileAndLineOfAMistake) {
         EXPECT_EQ(error.place().pointer, "/scenario");
     }
     EXPECT_THROW(read_measured_cases("{\"id\": ", "cases.jsonl"), Error);
+}
+
+/// The case above with the value at `pointer` replaced, or taken away if it is null.
+json changed_case(const std::string& pointer, const json& value) {
+    json line = json::parse(one_case);
+    const json::json_pointer at(pointer);
+    if (value.is_null())
+        line.at(at.parent_pointer()).erase(at.back());
+    else
+        line[at] = value;
+    return line;
+}
+
+Error case_error(const json& line) {
+    return error_of([&] { read_measured_cases("\n" + line.dump() + "\n", "cases.jsonl"); });
+}
+
+struct WrongCase {
+    const char* pointer;
+    json value;
+    const char *place, *message;
+};
+
+TEST(MeasuredCases, RefuseWhatWouldBeIgnored) {
+    for (const WrongCase& wrong : {
+             WrongCase{"/id", nullptr, "/id", "\"id\" is missing"},
+             WrongCase{"/id", "", "/id", "\"id\" is missing"},
+             WrongCase{"/source", nullptr, "/source", "\"source\" is missing"},
+             WrongCase{"/tierr", "A", "/tierr", "unknown key \"tierr\""},
+             WrongCase{"/measured/peak_alocated_bytes", 1, "/measured/peak_alocated_bytes", "unknown key"},
+             WrongCase{"/tier", nullptr, "/tier",
+                       "\"peak_allocated_bytes\" is measured, and the case has no"},
+             WrongCase{"/tier_time", nullptr, "/tier_time", "\"tokens_per_s_per_gpu\" is measured"},
+             WrongCase{"/tier", "D", "/tier", "'D'"},
+             WrongCase{"/measured", json::object(), "/measured", "nothing is measured"},
+             WrongCase{"/measured/peak_allocated_bytes", 0, "/measured/peak_allocated_bytes", "above 0"},
+             WrongCase{"/measured/peak_allocated_bytes", -5, "/measured/peak_allocated_bytes", "-5"},
+             WrongCase{"/measured/mfu", "0.5", "/measured/mfu", "0.5"},
+             WrongCase{"/measured/ranks", "some", "/measured/ranks", "'some'"},
+             WrongCase{"/measured/ranks", json::array(), "/measured/ranks", "empty"},
+             WrongCase{"/measured/ranks", {{"0", 1}}, "/measured/ranks", "no ranks"},
+             WrongCase{"/measured/by_rank", {{"0", 1}}, "/measured/by_rank_counter", "is missing"},
+             WrongCase{"/measured/by_rank_counter", "peak_active_bytes", "/measured/by_rank", "is missing"},
+             WrongCase{"/assumed", "engine", "/assumed", "list"},
+         }) {
+        const Error error = case_error(changed_case(wrong.pointer, wrong.value));
+        EXPECT_EQ(error.place(), (ErrorPlace{"cases.jsonl:2", wrong.place})) << error.what();
+        EXPECT_THAT(error.message(), testing::HasSubstr(wrong.message));
+    }
+}
+
+TEST(MeasuredCases, RefuseAnIdThatStandsTwice) {
+    const Error error =
+        error_of([] { read_measured_cases(std::string(one_case) + "\n" + one_case + "\n", "cases.jsonl"); });
+    EXPECT_EQ(error.place(), (ErrorPlace{"cases.jsonl:2", "/id"}));
+    EXPECT_THAT(error.message(), testing::HasSubstr("\"a\" is the id of cases.jsonl:1, too"));
+}
+
+TEST(MeasuredCases, RefuseBytesOfWhatIsNoRank) {
+    for (const auto& [by_rank, place] : {std::pair{R"({"first": 1})", "/measured/by_rank/first"},
+                                         {R"({"-1": 1})", "/measured/by_rank/-1"},
+                                         {R"({"0": 0})", "/measured/by_rank/0"},
+                                         {R"({"0": null})", "/measured/by_rank/0"},
+                                         {R"({})", "/measured/by_rank"},
+                                         {R"([1])", "/measured/by_rank"}}) {
+        json line = changed_case("/measured/by_rank", json::parse(by_rank));
+        line["measured"]["by_rank_counter"] = "peak_allocated_bytes";
+        EXPECT_EQ(case_error(line).place().pointer, place) << by_rank;
+    }
+    json line = changed_case("/measured/by_rank", {{"0", 1}});
+    line["measured"]["by_rank_counter"] = "step_time_s";
+    EXPECT_EQ(case_error(line).place().pointer, "/measured/by_rank_counter");
+}
+
+TEST(MeasuredCollectives, RefuseWhatWouldBeIgnored) {
+    const json point = json::parse(
+        R"({"id":"c","source":"s","cluster":{"topology":"dgx-h100","nodes":1},"collective":"all_reduce","bytes":1024,)"
+        R"("measured":{"time_s":0.004},"tier":"A"})");
+    for (const auto& [pointer, value, place] :
+         {std::tuple{"/id", json(), "/id"},
+          {"/source", json(), "/source"},
+          {"/bytes", json(), "/bytes"},
+          {"/tier", json(), "/tier"},
+          {"/measured/time_s", json(), "/measured/time_s"},
+          {"/measured/time_s", json(0), "/measured/time_s"},
+          {"/measured/time", json(1), "/measured/time"},
+          {"/algorithmm", json("ring"), "/algorithmm"},
+          {"/measured/algbw_bytes_per_s", json(-1), "/measured/algbw_bytes_per_s"}}) {
+        json line = point;
+        const json::json_pointer at(pointer);
+        if (value.is_null())
+            line.at(at.parent_pointer()).erase(at.back());
+        else
+            line[at] = value;
+        const Error error = error_of([&] { read_measured_collectives(line.dump(), "points.jsonl"); });
+        EXPECT_EQ(error.place(), (ErrorPlace{"points.jsonl:1", place})) << error.what();
+    }
+    const Error twice =
+        error_of([&] { read_measured_collectives(point.dump() + "\n" + point.dump(), "points.jsonl"); });
+    EXPECT_EQ(twice.place(), (ErrorPlace{"points.jsonl:2", "/id"}));
+}
+
+TEST(Score, RefusesRanksThatTheScenarioDoesNotHave) {
+    for (const auto& [key, value] : {std::pair{"ranks", json{0, 99}}, {"by_rank", json{{"99", 5}}}}) {
+        json line = changed_case(std::string("/measured/") + key, value);
+        if (std::string(key) == "by_rank") line["measured"]["by_rank_counter"] = "peak_allocated_bytes";
+        const ScoreReport report = score(read_measured_cases(line.dump(), "cases.jsonl"));
+        EXPECT_TRUE(report.rows.empty());
+        ASSERT_EQ(report.refused.size(), 1U);
+        EXPECT_THAT(report.refused[0].why,
+                    testing::HasSubstr(std::string("cases.jsonl:1: /measured/") + key +
+                                       ": rank 99 is measured, and the scenario has 4 ranks"));
+    }
+}
+
+// Under ZeRO 0 every rank holds the same 400,896 bytes, which the case above measures, too.
+TEST(Score, ComparesRankByRankOutsideTheMeans) {
+    json line = changed_case("/measured/by_rank", {{"0", 400896}, {"3", 200448}});
+    line["measured"]["by_rank_counter"] = "peak_allocated_bytes";
+    const ScoreReport report = score(read_measured_cases(line.dump(), "cases.jsonl"));
+    ASSERT_EQ(report.by_rank.size(), 2U);
+    EXPECT_EQ(report.by_rank[1].rank, 3U);
+    EXPECT_EQ(report.by_rank[1].row.predicted, report.by_rank[0].row.predicted);
+    EXPECT_EQ(report.rows.size(), 2U);  // as without by_rank
+    const json written = json::parse(score_json(report));
+    EXPECT_EQ(written["by_rank"][1]["rank"], 3);
+    EXPECT_NEAR(written["by_rank"][1]["error"].get<double>(),
+                2 * (written["by_rank"][0]["error"].get<double>() + 1) - 1, 1e-12);
+    EXPECT_EQ(written["tiers"]["A"]["by_counter"]["allocated"]["cases"], 1);
+    for (const std::string& text : {score_text(report), score_markdown(report)})
+        EXPECT_THAT(text, testing::HasSubstr("Rank by rank"));
+}
+
+TEST(Score, ListsATimeThatIsOnlyToldAsAShare) {
+    json line = changed_case("/measured/mfu", 0.4);
+    line["measured"].erase("tokens_per_s_per_gpu");
+    const ScoreReport report = score(read_measured_cases(line.dump(), "cases.jsonl"));
+    EXPECT_EQ(report.rows.size(), 1U);
+    ASSERT_EQ(report.refused.size(), 1U);
+    EXPECT_TRUE(report.refused[0].time_only);
+    EXPECT_THAT(report.refused[0].why, testing::HasSubstr("only MFU or FLOP/s"));
+    // Beside a time it says nothing more.
+    EXPECT_TRUE(score(read_measured_cases(changed_case("/measured/mfu", 0.4).dump(), "c")).refused.empty());
 }
 
 TEST(Score, ComparesLikeWithLikeAndListsRefusals) {

@@ -27,9 +27,16 @@ struct Measurement {
     double value = 0;  ///< bytes or seconds
 };
 
+/// Bytes that one rank took.
+struct RankBytes {
+    std::uint64_t rank = 0;
+    double bytes = 0;
+};
+
 /// A published run: its scenario as JSON text and what somebody measured.
 struct MeasuredCase {
     std::string id, source;
+    std::string place;  ///< "file:line", for errors
     std::string scenario_json;
     std::optional<Tier> tier, tier_time;
     std::vector<Measurement> measured;
@@ -37,6 +44,9 @@ struct MeasuredCase {
     std::optional<bool> fits;
     std::vector<std::uint64_t> ranks;  ///< ranks the figures are the maximum over; empty: all
     bool last_rank = false;            ///< the figures are the last rank's
+    std::vector<RankBytes> by_rank;    ///< of single ranks, of the counter below
+    Counter by_rank_counter = Counter::allocated;
+    bool rates_only = false;  ///< MFU or FLOP/s are measured, and no time that they could be told from
 };
 
 /// A published time of one collective.
@@ -51,7 +61,9 @@ struct MeasuredCollective {
     Tier tier = Tier::a;
 };
 
-/// One JSON object a line. Throws Error with file and line.
+/// One JSON object a line, as SCENARIO.md and docs/scenario.md describe it. Throws Error{invalid_input} with
+/// file, line and pointer: for keys that are not described, an id that is missing or stands twice, figures
+/// without the tier that says how far to trust them.
 std::vector<MeasuredCase> read_measured_cases(std::string_view text, const std::string& file);
 std::vector<MeasuredCollective> read_measured_collectives(std::string_view text, const std::string& file);
 
@@ -62,6 +74,13 @@ struct ScoreRow {
     double predicted = 0, measured = 0;
     std::optional<Bytes> bytes;  ///< size of a collective
     double error() const { return predicted / measured - 1; }
+};
+
+/// One rank of a case that tells them one by one: these say how the shape over the ranks is met, and count
+/// among nobody's means.
+struct RankRow {
+    std::uint64_t rank = 0;
+    ScoreRow row;
 };
 
 struct FitsRow {
@@ -86,10 +105,12 @@ struct ErrorSummary {
 struct ScoreReport {
     std::vector<ScoreRow> rows;
     std::vector<FitsRow> fits;
+    std::vector<RankRow> by_rank;
     std::vector<Refusal> refused;
 };
 
-/// Plans every case and compares, on all cores. A case that zeroplan refuses is listed, not skipped silently.
+/// Plans every case and compares, on all cores. A case that zeroplan refuses is listed, not skipped silently;
+/// so is one that measures ranks which its scenario doesn't have.
 ///
 /// progress  called with the share that is done, from one thread at a time
 ScoreReport score(std::span<const MeasuredCase> cases, const std::function<void(double)>& progress = {});

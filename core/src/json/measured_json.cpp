@@ -1,6 +1,10 @@
-#include <fmt/format.h>
-
+#include <algorithm>
+#include <array>
+#include <charconv>
 #include <functional>
+#include <map>
+
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "json/cluster_json.hpp"
@@ -46,56 +50,186 @@ constexpr std::array<std::pair<std::string_view, Counter>, 7> counter_keys{
      {"resident_allocated_bytes", Counter::resident},
      {"step_time_s", Counter::time}}};
 
+constexpr std::string_view case_keys[] = {"id",        "source", "scenario", "measured", "tier",
+                                          "tier_time", "split",  "assumed",  "notes"};
+constexpr std::string_view measured_keys[] = {"peak_allocated_bytes",
+                                              "peak_active_bytes",
+                                              "peak_reserved_bytes",
+                                              "peak_device_bytes",
+                                              "peak_unspecified_bytes",
+                                              "resident_allocated_bytes",
+                                              "ranks",
+                                              "by_rank",
+                                              "by_rank_counter",
+                                              "step_time_s",
+                                              "tokens_per_s_per_gpu",
+                                              "model_flops_per_s_per_gpu",
+                                              "mfu",
+                                              "fits"};
+constexpr std::string_view collective_keys[] = {"id",    "source",    "cluster",  "collective",
+                                                "bytes", "algorithm", "measured", "tier",
+                                                "split", "assumed",   "notes"};
+
+std::string required_text(const ObjectReader& reader, std::string_view key, const char* hint) {
+    auto text = reader.string(key);
+    if (!text || text->empty()) reader.fail(key, fmt::format("\"{}\" is missing", key), hint);
+    return *std::move(text);
+}
+
+ObjectReader required_part(const ObjectReader& reader, std::string_view key, const char* hint) {
+    if (auto part = reader.object(key)) return *part;
+    reader.fail(key, "is missing", hint);
+}
+
+/// An error is a share of what was measured, so that can't be 0.
+std::optional<double> above_zero(const ObjectReader& reader, std::string_view key) {
+    const auto value = reader.number(key);
+    if (value == 0.0) reader.fail(key, fmt::format("\"{}\" must be above 0, but is 0", key));
+    return value;
+}
+
+/// What is there for people only, but for its type.
+void check_remarks(const ObjectReader& reader) {
+    reader.string("split");
+    reader.string("notes");
+    reader.strings("assumed");
+}
+
+/// Lines by id: every figure has to be told apart from the others.
+class Ids {
+public:
+    std::string read(const ObjectReader& reader) {
+        std::string id = required_text(reader, "id", "every line needs a name of its own");
+        const auto [first, is_new] = lines_.emplace(id, reader.place().file);
+        if (!is_new)
+            reader.fail("id", fmt::format("\"{}\" is the id of {}, too", id, first->second),
+                        "give every line a name of its own");
+        return id;
+    }
+
+private:
+    std::map<std::string, std::string> lines_;
+};
+
 void read_ranks(const ObjectReader& measured, MeasuredCase& out) {
     const nlohmann::json* ranks = measured.find("ranks");
     if (ranks == nullptr) return;
+    constexpr const char* known =
+        "all, first, last or a list of ranks; bytes of single ranks stand in by_rank";
     if (ranks->is_array()) {
         out.ranks = *measured.integers("ranks");
+        if (out.ranks.empty()) measured.fail("ranks", "the list of ranks is empty", known);
         return;
     }
+    if (!ranks->is_string()) measured.fail("ranks", fmt::format("{} are no ranks", shown(*ranks)), known);
     const std::string word = *measured.string("ranks");
     if (word == "first") {
         out.ranks = {0};
     } else if (word == "last") {
         out.last_rank = true;
     } else if (word != "all") {
-        measured.fail("ranks", fmt::format("unknown ranks '{}'", word),
-                      "all, first, last or a list of ranks");
+        measured.fail("ranks", fmt::format("unknown ranks '{}'", word), known);
     }
 }
 
-MeasuredCase read_case(const nlohmann::json& line, const ErrorPlace& place) {
+std::uint64_t rank_of(const ObjectReader& by_rank, const std::string& key) {
+    std::uint64_t rank = 0;
+    const auto parsed = std::from_chars(key.data(), key.data() + key.size(), rank);
+    if (parsed.ec != std::errc{} || parsed.ptr != key.data() + key.size())
+        by_rank.fail(key, fmt::format("\"{}\" is no rank", key),
+                     R"(as in {"0": 1073741824, "1": 1073741824})");
+    return rank;
+}
+
+Counter read_by_rank_counter(const ObjectReader& measured) {
+    std::vector<std::string_view> known;
+    for (const auto& [key, counter] : counter_keys)
+        if (counter != Counter::time) known.push_back(key);
+    const std::string word =
+        required_text(measured, "by_rank_counter", "it names the counter that by_rank's bytes are of");
+    for (const auto& [key, counter] : counter_keys)
+        if (word == key && counter != Counter::time) return counter;
+    measured.fail_unknown_word("by_rank_counter", word, known);
+}
+
+void read_by_rank(const ObjectReader& measured, MeasuredCase& out) {
+    const auto by_rank = measured.object("by_rank");
+    if (!by_rank) {
+        if (measured.has("by_rank_counter"))
+            measured.fail("by_rank", "by_rank_counter is given, and by_rank is missing",
+                          R"(as in {"0": 1073741824, "1": 1073741824})");
+        return;
+    }
+    out.by_rank_counter = read_by_rank_counter(measured);
+    for (const auto& item : by_rank->value().items()) {
+        const auto bytes = above_zero(*by_rank, item.key());
+        if (!bytes) by_rank->fail(item.key(), "the rank has no bytes", "leave out what isn't known");
+        out.by_rank.push_back({rank_of(*by_rank, item.key()), *bytes});
+    }
+    std::sort(out.by_rank.begin(), out.by_rank.end(),
+              [](const RankBytes& a, const RankBytes& b) { return a.rank < b.rank; });
+    if (out.by_rank.empty()) measured.fail("by_rank", "by_rank has no rank", "leave it out");
+}
+
+/// The first of `keys` that is measured.
+std::optional<std::string_view> first_of(const ObjectReader& measured,
+                                         std::initializer_list<std::string_view> keys) {
+    for (const std::string_view key : keys)
+        if (measured.has(key)) return key;
+    return std::nullopt;
+}
+
+/// Without it a figure would be read, and scored nowhere.
+void check_tier(const ObjectReader& reader, std::string_view tier, std::optional<std::string_view> figure) {
+    if (figure && !reader.has(tier))
+        reader.fail(tier, fmt::format("\"{}\" is measured, and the case has no \"{}\"", *figure, tier),
+                    "A: everything that matters is known, B: something is assumed, C: not to be scored");
+}
+
+void check_tiers(const ObjectReader& reader, const ObjectReader& measured) {
+    const auto memory = first_of(
+        measured, {"peak_allocated_bytes", "peak_active_bytes", "peak_reserved_bytes", "peak_device_bytes",
+                   "peak_unspecified_bytes", "resident_allocated_bytes", "by_rank", "fits"});
+    const auto time =
+        first_of(measured, {"step_time_s", "tokens_per_s_per_gpu", "model_flops_per_s_per_gpu", "mfu"});
+    if (!memory && !time) reader.fail("measured", "nothing is measured", "give bytes, a time or \"fits\"");
+    check_tier(reader, "tier", memory);
+    check_tier(reader, "tier_time", time);
+}
+
+void read_measured(const ObjectReader& measured, MeasuredCase& out) {
+    measured.allow_only(measured_keys);
+    for (const auto& [key, counter] : counter_keys)
+        if (const auto value = above_zero(measured, key)) out.measured.push_back({counter, *value});
+    out.tokens_per_s_per_gpu = above_zero(measured, "tokens_per_s_per_gpu");
+    const bool rates = above_zero(measured, "model_flops_per_s_per_gpu").has_value() ||
+                       above_zero(measured, "mfu").has_value();
+    out.rates_only = rates && !measured.has("step_time_s") && !out.tokens_per_s_per_gpu;
+    out.fits = measured.boolean("fits");
+    read_ranks(measured, out);
+    read_by_rank(measured, out);
+}
+
+MeasuredCase read_case(const nlohmann::json& line, const ErrorPlace& place, Ids& ids) {
     const ObjectReader reader(line, place);
-    MeasuredCase out{.id = reader.string("id").value_or(""), .source = reader.string("source").value_or("")};
-    const auto scenario = reader.object("scenario");
-    const auto measured = reader.object("measured");
-    if (!scenario)
-        reader.fail("scenario", "is missing", "a measured case has a scenario and what was measured");
-    if (!measured)
-        reader.fail("measured", "is missing", "a measured case has a scenario and what was measured");
-    out.scenario_json = scenario->value().dump();
+    constexpr const char* parts = "a measured case has a scenario and what was measured";
+    reader.allow_only(case_keys);
+    MeasuredCase out{.id = ids.read(reader), .source = {}, .place = place.file};
+    out.scenario_json = required_part(reader, "scenario", parts).value().dump();
+    const ObjectReader measured = required_part(reader, "measured", parts);
+    out.source = required_text(reader, "source", "figures are summarised by source: say where they are from");
     out.tier = optional_tier(reader, "tier");
     out.tier_time = optional_tier(reader, "tier_time");
-    for (const auto& [key, counter] : counter_keys)
-        if (const auto value = measured->number(key)) out.measured.push_back({counter, *value});
-    out.tokens_per_s_per_gpu = measured->number("tokens_per_s_per_gpu");
-    out.fits = measured->boolean("fits");
-    read_ranks(*measured, out);
+    read_measured(measured, out);
+    check_tiers(reader, measured);
+    check_remarks(reader);
     return out;
 }
 
-MeasuredCollective read_collective(const nlohmann::json& line, const ErrorPlace& place) {
-    const ObjectReader reader(line, place);
-    MeasuredCollective out{.id = reader.string("id").value_or(""),
-                           .source = reader.string("source").value_or("")};
-    const auto cluster = reader.object("cluster");
-    const auto measured = reader.object("measured");
-    if (!cluster) reader.fail("cluster", "is missing", "a measured collective has a cluster");
-    if (!measured) reader.fail("measured", "is missing", "a measured collective has its time");
-    out.cluster = read_cluster(cluster->value(), cluster->place());
+void read_kind(const ObjectReader& reader, MeasuredCollective& out) {
     const std::string kind = reader.string("collective").value_or("");
-    bool known = kind == "all_to_all";
-    out.all_to_all = known;
+    out.all_to_all = kind == "all_to_all";
+    bool known = out.all_to_all;
     for (const CollectiveKind k : {CollectiveKind::all_gather, CollectiveKind::reduce_scatter,
                                    CollectiveKind::all_reduce, CollectiveKind::broadcast}) {
         if (kind != to_string(k)) continue;
@@ -105,13 +239,30 @@ MeasuredCollective read_collective(const nlohmann::json& line, const ErrorPlace&
     if (!known)
         reader.fail("collective", fmt::format("unknown collective '{}'", kind),
                     "one of: all_reduce, all_gather, reduce_scatter, broadcast, all_to_all");
+}
+
+MeasuredCollective read_collective(const nlohmann::json& line, const ErrorPlace& place, Ids& ids) {
+    const ObjectReader reader(line, place);
+    reader.allow_only(collective_keys);
+    MeasuredCollective out{.id = ids.read(reader), .source = {}};
+    const ObjectReader cluster = required_part(reader, "cluster", "a measured collective has a cluster");
+    const ObjectReader measured = required_part(reader, "measured", "a measured collective has its time");
+    out.source = required_text(reader, "source", "figures are summarised by source: say where they are from");
+    out.cluster = read_cluster(cluster.value(), cluster.place());
+    read_kind(reader, out);
     out.algorithm = reader.string("algorithm").value_or("");
-    out.bytes = Bytes{reader.integer("bytes", 1).value_or(1)};
-    const auto time = measured->number("time_s");
-    if (!time || *time <= 0)
-        measured->fail("time_s", "is missing or not above 0", "give the time in seconds");
+    const auto bytes = reader.integer("bytes", 1);
+    if (!bytes) reader.fail("bytes", "\"bytes\" is missing", "nccl-tests' size: the whole buffer");
+    out.bytes = Bytes{*bytes};
+    measured.allow_only({"time_s", "algbw_bytes_per_s", "busbw_bytes_per_s"});
+    above_zero(measured, "algbw_bytes_per_s");
+    above_zero(measured, "busbw_bytes_per_s");
+    const auto time = above_zero(measured, "time_s");
+    if (!time) measured.fail("time_s", "is missing", "give the time in seconds");
     out.time_s = *time;
-    out.tier = optional_tier(reader, "tier").value_or(Tier::c);
+    check_tier(reader, "tier", "time_s");
+    out.tier = *optional_tier(reader, "tier");
+    check_remarks(reader);
     return out;
 }
 
@@ -119,16 +270,18 @@ MeasuredCollective read_collective(const nlohmann::json& line, const ErrorPlace&
 
 std::vector<MeasuredCase> read_measured_cases(std::string_view text, const std::string& file) {
     std::vector<MeasuredCase> cases;
+    Ids ids;
     for_each_line(text, file, [&](const nlohmann::json& line, const ErrorPlace& place) {
-        cases.push_back(read_case(line, place));
+        cases.push_back(read_case(line, place, ids));
     });
     return cases;
 }
 
 std::vector<MeasuredCollective> read_measured_collectives(std::string_view text, const std::string& file) {
     std::vector<MeasuredCollective> points;
+    Ids ids;
     for_each_line(text, file, [&](const nlohmann::json& line, const ErrorPlace& place) {
-        points.push_back(read_collective(line, place));
+        points.push_back(read_collective(line, place, ids));
     });
     return points;
 }

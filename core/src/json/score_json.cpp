@@ -57,6 +57,21 @@ ordered_json by_source_to_json(const ScoreReport& report) {
     return out;
 }
 
+ordered_json by_rank_to_json(const ScoreReport& report) {
+    ordered_json out = ordered_json::array();
+    for (const RankRow& one : report.by_rank) {
+        if (one.row.tier == Tier::c) continue;
+        out.push_back({{"id", one.row.id},
+                       {"tier", to_string(one.row.tier)},
+                       {"counter", to_string(one.row.counter)},
+                       {"rank", one.rank},
+                       {"predicted", one.row.predicted},
+                       {"measured", one.row.measured},
+                       {"error", one.row.error()}});
+    }
+    return out;
+}
+
 ordered_json cases_to_json(const ScoreReport& report) {
     ordered_json out = ordered_json::array();
     for (const ScoreRow& row : report.rows) {
@@ -80,6 +95,7 @@ std::string score_json(const ScoreReport& report, int indent) {
     out["tiers"] = {{"A", tier_to_json(report, Tier::a)}, {"B", tier_to_json(report, Tier::b)}};
     out["by_source"] = by_source_to_json(report);
     out["cases"] = cases_to_json(report);
+    out["by_rank"] = by_rank_to_json(report);
     out["refused"] = ordered_json::array();
     for (const Refusal& refusal : report.refused)
         out["refused"].push_back(

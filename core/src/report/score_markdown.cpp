@@ -32,6 +32,17 @@ std::string source_table(const ScoreReport& report) {
     return out;
 }
 
+std::string shape_table(const ScoreReport& report) {
+    std::string out =
+        "| case | tier | counter | ranks | median \\|error\\| | 90th percentile | mean error |\n"
+        "|---|---|---|---:|---:|---:|---:|\n";
+    for (const ShapeLine& line : rank_shapes(report))
+        out += fmt::format("| {} | {} | {} | {} |", line.id, to_string(line.tier), to_string(line.counter),
+                           line.summary.cases) +
+               error_text(line.summary);
+    return out;
+}
+
 std::string verdict_table(const ScoreReport& report) {
     std::string out =
         "| tier | the run | right | wrong | of the right ones, marginal |\n|---|---|---:|---:|---:|\n";
@@ -53,6 +64,7 @@ std::string refusal_table(const ScoreReport& report) {
 std::string score_markdown(const ScoreReport& report) {
     std::string out =
         "## Mean over sources\n" + counter_table(report) + "\n## By source\n" + source_table(report);
+    if (!report.by_rank.empty()) out += "\n## Rank by rank\n" + shape_table(report);
     if (!report.fits.empty()) out += "\n## Does it fit\n" + verdict_table(report);
     if (!report.refused.empty()) out += "\n## Refused\n" + refusal_table(report);
     return out;

@@ -30,6 +30,18 @@ std::vector<ErrorLine> errors_by_source(const ScoreReport& report) {
     return lines;
 }
 
+std::vector<ShapeLine> rank_shapes(const ScoreReport& report) {
+    std::vector<ShapeLine> lines;
+    const auto& ranks = report.by_rank;
+    for (std::size_t begin = 0, end = 0; begin < ranks.size(); begin = end) {
+        const ScoreRow& first = ranks[begin].row;
+        std::vector<ScoreRow> rows;
+        for (; end < ranks.size() && ranks[end].row.id == first.id; ++end) rows.push_back(ranks[end].row);
+        if (first.tier != Tier::c) lines.push_back({first.id, first.tier, first.counter, summarise(rows)});
+    }
+    return lines;
+}
+
 std::vector<VerdictLine> verdicts(const ScoreReport& report) {
     std::vector<VerdictLine> lines;
     for (const Tier tier : {Tier::a, Tier::b}) {

@@ -19,6 +19,16 @@ std::vector<ErrorLine> errors_by_counter(const ScoreReport& report);
 /// Tiers A and B, source by source, counter by counter.
 std::vector<ErrorLine> errors_by_source(const ScoreReport& report);
 
+/// A case that tells its ranks one by one.
+struct ShapeLine {
+    std::string id;
+    Tier tier = Tier::a;
+    Counter counter = Counter::allocated;
+    ErrorSummary summary;  ///< over its ranks, which are the summary's cases
+};
+/// Tiers A and B, in the order of the cases.
+std::vector<ShapeLine> rank_shapes(const ScoreReport& report);
+
 /// How often the verdict was right on runs that ran, or on runs that ended out of memory.
 struct VerdictLine {
     Tier tier = Tier::a;

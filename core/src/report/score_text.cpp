@@ -50,6 +50,17 @@ void add_sources(TextPage& page, const ScoreReport& report) {
     page.table(table);
 }
 
+void add_shapes(TextPage& page, const ScoreReport& report) {
+    if (report.by_rank.empty()) return;
+    Table table({"case", "tier", "counter", "ranks", "median |e|", "p90 |e|", "mean e"});
+    table.left(2);
+    for (const ShapeLine& line : rank_shapes(report))
+        add_row(table, {line.id, std::string(to_string(line.tier)), std::string(to_string(line.counter))},
+                line.summary, false);
+    page.heading("Rank by rank", ": cases that tell each rank's memory; not in the means above");
+    page.table(table);
+}
+
 void add_refused(TextPage& page, const ScoreReport& report) {
     if (report.refused.empty()) return;
     page.heading("Refused", ": a case, or only its time where its memory is compared above");
@@ -73,6 +84,7 @@ std::string score_text(const ScoreReport& report, const TextStyle& style) {
     add_tiers(page, report);
     add_fits(page, report);
     add_sources(page, report);
+    add_shapes(page, report);
     add_refused(page, report);
     return page.take();
 }

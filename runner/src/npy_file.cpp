@@ -44,15 +44,28 @@ std::uint64_t number(const std::string& path, const std::string& digits) {
     }
 }
 
+/// Rows are read from wherever they are, every epoch anew: a pipe, whose opening may also wait for ever, or a
+/// device won't do.
+FileDescriptor open_data(const std::string& path) {
+    const char* hint = "/run/data is synthetic:ROWSxCOLUMNS or a .npy file";
+    FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    if (!file)
+        throw Error(errno == ENOENT ? ErrorCode::not_found : ErrorCode::io,
+                    fmt::format("can't open the data file: {}", std::strerror(errno)), hint, {path, ""});
+    struct stat status {};
+    if (fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode))
+        throw Error(ErrorCode::invalid_input,
+                    fmt::format("this is {}, not a file",
+                                S_ISDIR(status.st_mode) ? "a folder" : "a pipe or a device"),
+                    hint, {path, ""});
+    return file;
+}
+
 }  // namespace
 
 // Format: numpy.lib.format; "\x93NUMPY", two bytes of version, length of the header, the header: a Python
 // dict.
-NpyFile::NpyFile(const std::string& path) : path_(path), file_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
-    if (!file_)
-        throw Error(errno == ENOENT ? ErrorCode::not_found : ErrorCode::io,
-                    fmt::format("can't open the data file: {}", std::strerror(errno)),
-                    "/run/data is synthetic:ROWSxCOLUMNS or a .npy file", {path, ""});
+NpyFile::NpyFile(const std::string& path) : path_(path), file_(open_data(path)) {
     if (read_at(file_, path, 0, 6) != "\x93NUMPY") throw wrong(path, "this is no .npy file");
     const auto version = static_cast<unsigned char>(read_at(file_, path, 6, 1)[0]);
     const std::size_t length_bytes = version == 1 ? 2 : 4;

@@ -1,6 +1,7 @@
 #include "dataset.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmath>
@@ -78,6 +79,19 @@ TEST(NpyFile, GivesItsRows) {
     std::vector<float> row(3);
     data.read_row(1, row.data());
     EXPECT_EQ(row, (std::vector<float>{4, 5, 6}));
+}
+
+TEST(NpyFile, IsAFile) {
+    const std::string pipe = testing::TempDir() + "zeroplan-pipe-" + std::to_string(getpid());
+    ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+    for (const auto& [path, what] : {std::pair{pipe, "a pipe or a device"},
+                                     {std::string("/dev/zero"), "a pipe or a device"},
+                                     {std::string("/"), "a folder"}}) {
+        const Error error = error_of([&] { NpyFile npy_file(path); });
+        EXPECT_EQ(error.exit_status(), 2);
+        EXPECT_NE(error.message().find(what), std::string::npos) << error.message();
+    }
+    unlink(pipe.c_str());
 }
 
 TEST(NpyFile, NamesWhatIsWrong) {

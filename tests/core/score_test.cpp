@@ -125,6 +125,13 @@ TEST(MeasuredCases, RefuseAnIdThatStandsTwice) {
     EXPECT_THAT(error.message(), testing::HasSubstr("\"a\" is the id of cases.jsonl:1, too"));
 }
 
+TEST(MeasuredCases, AreNotNone) {
+    for (const char* text : {"", "\n \n"}) {
+        EXPECT_EQ(error_of([&] { read_measured_cases(text, "c.jsonl"); }).place().file, "c.jsonl");
+        EXPECT_EQ(error_of([&] { read_measured_collectives(text, "p.jsonl"); }).place().file, "p.jsonl");
+    }
+}
+
 TEST(MeasuredCases, RefuseBytesOfWhatIsNoRank) {
     for (const auto& [by_rank, place] : {std::pair{R"({"first": 1})", "/measured/by_rank/first"},
                                          {R"({"-1": 1})", "/measured/by_rank/-1"},

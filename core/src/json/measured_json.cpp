@@ -266,6 +266,12 @@ MeasuredCollective read_collective(const nlohmann::json& line, const ErrorPlace&
     return out;
 }
 
+void check_any(bool any, const std::string& file, const char* what) {
+    if (!any)
+        throw Error(ErrorCode::invalid_input, fmt::format("there is no {} in this file", what),
+                    "one JSON object a line; docs/scenario.md describes it", {file, ""});
+}
+
 }  // namespace
 
 std::vector<MeasuredCase> read_measured_cases(std::string_view text, const std::string& file) {
@@ -274,6 +280,7 @@ std::vector<MeasuredCase> read_measured_cases(std::string_view text, const std::
     for_each_line(text, file, [&](const nlohmann::json& line, const ErrorPlace& place) {
         cases.push_back(read_case(line, place, ids));
     });
+    check_any(!cases.empty(), file, "measured case");
     return cases;
 }
 
@@ -283,6 +290,7 @@ std::vector<MeasuredCollective> read_measured_collectives(std::string_view text,
     for_each_line(text, file, [&](const nlohmann::json& line, const ErrorPlace& place) {
         points.push_back(read_collective(line, place, ids));
     });
+    check_any(!points.empty(), file, "measured collective");
     return points;
 }
 

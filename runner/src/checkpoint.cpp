@@ -25,10 +25,19 @@ CheckpointWriter::CheckpointWriter(const std::string& directory, const ModelSpec
     file_ = FileDescriptor(open(partial_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
     if (!file_) throw failure(ErrorCode::io, "open");
     buffered_ = safetensors_header(model);
+    reserve(buffered_.size() + model.parameter_count() * sizeof(float));
 }
 
 CheckpointWriter::~CheckpointWriter() {
     if (!committed_) unlink(partial_.c_str());
+}
+
+void CheckpointWriter::reserve(std::uint64_t bytes) {
+    if (fallocate(file_.get(), 0, 0, static_cast<off_t>(bytes)) == 0) return;
+    if (errno == EOPNOTSUPP || errno == ENOSYS || errno == EINTR) return;  // writing will tell
+    const Error error = failure(ErrorCode::io, fmt::format("reserve {} for", format_bytes(Bytes{bytes})));
+    unlink(partial_.c_str());  // the destructor of what isn't made won't
+    throw Error(error);
 }
 
 void CheckpointWriter::write(const float* values, std::size_t n) {

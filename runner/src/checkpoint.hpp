@@ -1,5 +1,6 @@
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include "file_descriptor.hpp"
@@ -13,7 +14,8 @@ namespace zeroplan::runner {
 /// <directory>/model.safetensors.partial.
 class CheckpointWriter {
 public:
-    /// Makes the directory if it isn't there. Throws Error{io} naming it.
+    /// Makes the directory if it isn't there and takes the disk space, where the file system can tell
+    /// beforehand. Throws Error{io} naming the directory or file.
     CheckpointWriter(const std::string& directory, const ModelSpec& model);
     CheckpointWriter(const CheckpointWriter&) = delete;
     CheckpointWriter& operator=(const CheckpointWriter&) = delete;
@@ -27,6 +29,7 @@ public:
     void commit();
 
 private:
+    void reserve(std::uint64_t bytes);
     void flush();
     Error failure(ErrorCode code, const std::string& what) const;
 

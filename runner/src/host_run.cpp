@@ -153,14 +153,25 @@ private:
         if (control_.rank() == 0) result_.trace = trace_file_json(events);
     }
 
+    /// A checkpoint that can't be kept costs nobody the losses and figures of the run.
+    template <typename Work>
+    void keep(Work work) {
+        if (!checkpoint_ || result_.checkpoint_failure) return;
+        try {
+            work(*checkpoint_);
+        } catch (const Error& error) {
+            result_.checkpoint_failure = error;
+        }
+    }
+
     void save() {
         Sha256 hash;
         executor_.save([&](const float* values, std::size_t n) {
             if (control_.rank() != 0) return;
             hash.add(values, n * sizeof(float));
-            if (checkpoint_) checkpoint_->write(values, n);
+            keep([&](CheckpointWriter& checkpoint) { checkpoint.write(values, n); });
         });
-        if (checkpoint_) checkpoint_->commit();
+        keep([](CheckpointWriter& checkpoint) { checkpoint.commit(); });
         result_.report.final_parameters_sha256 =
             broadcast_text(control_, control_.rank() == 0 ? hash.finish() : "", 0);
     }

@@ -106,7 +106,10 @@ int run_rank(const RunFlags& flags, const Plan& plan, const runner::RankEnvironm
     losses.clear();
     if (environment.rank == 0)
         command::deliver({command::file_step(flags.trace, [&] { return run.trace; }),
-                          [&] { show(flags, plan, run.report); }});
+                          [&] { show(flags, plan, run.report); },
+                          [&] {
+                              if (run.checkpoint_failure) throw Error(*run.checkpoint_failure);
+                          }});
     return agrees(plan, run.report) ? 0 : 1;
 }
 

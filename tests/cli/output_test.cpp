@@ -81,6 +81,16 @@ INSTANTIATE_TEST_SUITE_P(
         Written{"run_trace", short_run, "zeroplan-run", "--trace", "Training completed successfully"}),
     [](const auto& one) { return std::string(one.param.name); });
 
+TEST(FileOfAnImport, LeavesTheReportToTheUserWhenTheDiskIsFull) {
+    const TemporaryFolder folder;
+    const std::string config = folder.file("ds.json", R"({"zero_optimization": {"stage": 2}})");
+    const Outcome full = zeroplan({"import", config, "--output", "/dev/full"});
+    EXPECT_EQ(full.status, 3);
+    EXPECT_THAT(full.out, HasSubstr("zero_optimization"));
+    EXPECT_THAT(full.err, StartsWith("zeroplan: error: /dev/full: cannot write"));
+    EXPECT_EQ(zeroplan({"import", config, "--output", folder.path("missing/a")}).status, 2);
+}
+
 class StandardOutput : public testing::TestWithParam<std::vector<std::string>> {
 protected:
     /// The descriptor is closed when the program has ended.

@@ -1,7 +1,9 @@
 #include "checkpoint.hpp"
 
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
 #include <cstring>
 #include <filesystem>
@@ -99,6 +101,44 @@ TEST(CheckpointWriter, FailsTheRunWhenTheFileCanNotBeKept) {
     const Error error = error_of([&] { writer.commit(); });
     EXPECT_EQ(error.code(), ErrorCode::run_failed);
     EXPECT_NE(std::string(error.what()).find(directory), std::string::npos) << error.what();
+}
+
+TEST(CheckpointWriter, TakesItsSpaceBeforehand) {
+    const TemporaryFolder folder;
+    const auto before = signal(SIGXFSZ, SIG_IGN);
+    rlimit limit{};
+    ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    const rlimit small{16, limit.rlim_max};  // of bytes in a file: as good as a full disk
+    ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+    const Error error = error_of([&] { CheckpointWriter writer(folder.path, small_stack()); });
+    setrlimit(RLIMIT_FSIZE, &limit);
+    signal(SIGXFSZ, before);
+    EXPECT_EQ(error.code(), ErrorCode::io);
+    EXPECT_NE(error.message().find("can't reserve"), std::string::npos) << error.message();
+    EXPECT_TRUE(fs::is_empty(folder.path));
+}
+
+TEST(HostRun, IsWholeThoughItsCheckpointIsNot) {
+    const TemporaryFolder folder;
+    StackJob job;
+    job.ranks = 2;
+    Scenario scenario = scenario_of(job);
+    scenario.run.checkpoint = folder.path + "/gone";
+    const Plan plan = make_plan(scenario);
+    std::vector<HostRun> runs(2);
+    run_ranks(2, [&](HostWorld& world) {
+        HostRunOptions options;
+        options.on_step = [&](const StepProgress&) {
+            if (world.rank() == 0) fs::remove_all(scenario.run.checkpoint);
+        };
+        runs[static_cast<std::size_t>(world.rank())] = run_on_host(plan, world, options);
+    });
+    ASSERT_TRUE(runs[0].checkpoint_failure);
+    EXPECT_EQ(runs[0].checkpoint_failure->exit_status(), 3);
+    EXPECT_NE(runs[0].checkpoint_failure->place().file.find("/gone/"), std::string::npos);
+    EXPECT_FALSE(runs[1].checkpoint_failure);
+    EXPECT_EQ(runs[0].report.losses.size(), 8U);  // 2 epochs of 4 steps
+    EXPECT_EQ(runs[0].report.final_parameters_sha256.size(), 64U);
 }
 
 TEST(HostRun, SavesTheParametersThatItHashes) {

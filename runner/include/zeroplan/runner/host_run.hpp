@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "zeroplan/plan.hpp"
@@ -27,6 +28,8 @@ struct HostRunOptions {
 struct HostRun {
     RunReport report;   ///< the same on every rank
     std::string trace;  ///< Chrome trace of all ranks, on rank 0 if asked for
+    /// Why rank 0 could not keep the checkpoint: the run itself is whole.
+    std::optional<Error> checkpoint_failure{};
 };
 
 /// Throws Error{not_supported, invalid_input} naming what the host back end can't train, or what of `run`

@@ -1,6 +1,7 @@
 #include "engines/zero_redundancy.hpp"
 
 #include <algorithm>
+#include <map>
 #include <queue>
 
 namespace zeroplan {
@@ -25,6 +26,24 @@ std::vector<std::uint64_t> zero_redundancy_owners(const ModelSpec& model, std::u
     for (std::uint32_t p = 0; p < model.parameters.size(); ++p)
         if (const auto shared = model.parameters[p].shared_with) owner[p] = owner[*shared];
     return owner;
+}
+
+std::vector<std::vector<std::uint64_t>> zero_redundancy_groups(const ModelSpec& model,
+                                                               const std::vector<std::uint64_t>& owners,
+                                                               std::uint64_t ranks) {
+    std::vector<std::vector<std::uint64_t>> sizes(ranks);
+    for (std::size_t p = 0; p < owners.size(); ++p)
+        if (owners[p] < ranks && !model.parameters[p].shared_with)
+            sizes[owners[p]].push_back(model.parameters[p].numel);
+    std::map<std::vector<std::uint64_t>, std::vector<std::uint64_t>> groups;
+    for (std::uint64_t r = 0; r < ranks; ++r) {
+        std::sort(sizes[r].begin(), sizes[r].end());
+        groups[std::move(sizes[r])].push_back(r);
+    }
+    std::vector<std::vector<std::uint64_t>> result;
+    for (auto& [size, members] : groups) result.push_back(std::move(members));
+    std::sort(result.begin(), result.end());
+    return result;
 }
 
 }  // namespace zeroplan

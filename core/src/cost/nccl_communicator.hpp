@@ -1,0 +1,36 @@
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "cost/nccl_law.hpp"
+#include "zeroplan/collective_cost.hpp"
+
+namespace zeroplan::nccl {
+
+/// What collectives of one communicator cost: NCCL's law, the loads on the links, and what measurements show
+/// beyond the law.
+class Communicator {
+public:
+    Communicator(const GroupPlacement& placement, const ClusterSpec& cluster);
+
+    /// As NCCL chooses among what `choice` leaves. Throws Error{not_supported} if it leaves nothing.
+    CollectiveCost cheapest(CollectiveKind kind, double bytes, const CollectiveChoice& choice) const;
+    /// From one rank to another.
+    CollectiveCost message(double bytes) const;
+
+private:
+    std::vector<CollectiveCost> candidates(CollectiveKind kind, double bytes) const;
+    CollectiveCost all_to_all(double bytes) const;
+    CollectiveCost ring(CollectiveKind kind, CollectiveProtocol protocol, double bytes) const;
+    CollectiveCost tree(CollectiveProtocol protocol, double bytes) const;
+    CollectiveCost nvls(double bytes) const;
+    double overhead_s(CollectiveKind kind, const CollectiveCost& cost) const;
+    /// A link's load as whole multiples of one unit: `nic` and `intra` in units of bytes / (rails · ranks a
+    /// node).
+    void set_load(CollectiveCost& cost, double bytes, std::uint64_t nic, std::uint64_t intra) const;
+
+    Law law_;
+    double slow_hop_s_;
+};
+
+}  // namespace zeroplan::nccl

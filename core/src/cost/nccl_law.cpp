@@ -1,0 +1,122 @@
+#include "cost/nccl_law.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+namespace zeroplan::nccl {
+namespace {
+
+using Algorithm = CollectiveAlgorithm;
+using Protocol = CollectiveProtocol;
+constexpr double giga = 1e9;
+
+bool has_nvlink(const ClusterSpec& cluster) {
+    return cluster.intra_node == IntraNode::nvswitch || cluster.intra_node == IntraNode::nvlink_mesh ||
+           cluster.intra_node == IntraNode::nvlink_pairs;
+}
+
+double log2_floor(std::uint64_t n) {
+    return static_cast<double>(std::bit_width(n) - 1);
+}
+
+}  // namespace
+
+Law::Law(const GroupPlacement& placement, const ClusterSpec& cluster)
+    : placement_(placement),
+      gpu_(generation(cluster.gpu.compute_capability)),
+      intra_(has_nvlink(cluster) || cluster.intra_node == IntraNode::xgmi ? Hardware::nvlink : Hardware::pci),
+      rates_(link_rates(cluster)),
+      ll128_(cluster.gpu.compute_capability >= 70 && (has_nvlink(cluster) || placement.ranks_per_node == 1)),
+      nvls_(cluster.gpu.compute_capability >= 90 && cluster.intra_node == IntraNode::nvswitch &&
+            placement.rails > 2),
+      channels_(find_channels(placement, gpu_, rates_)) {}
+
+double Law::ring_steps(CollectiveKind kind) const {
+    if (kind == CollectiveKind::all_reduce) return 2 * (ranks() - 1);
+    return kind == CollectiveKind::broadcast ? ranks() : ranks() - 1;
+}
+
+double Law::net_latency_us(Algorithm algorithm, Protocol protocol) const {
+    // With one rank a node nothing hides the network's latency: NCCL takes the tree's figure.
+    const bool exposed = placement_.ranks == placement_.nodes;
+    return hop_latency_us(Hardware::net, exposed ? Algorithm::tree : algorithm, protocol);
+}
+
+double Law::network_hops(CollectiveKind kind, Algorithm algorithm) const {
+    if (placement_.nodes == 1) return 0;
+    if (algorithm == Algorithm::pairwise) return 1;
+    if (algorithm != Algorithm::ring) return 2 * log2_floor(placement_.nodes);
+    return (kind == CollectiveKind::all_reduce ? 2 : 1) * (nodes() - 1);
+}
+
+double Law::ring_latency_us(CollectiveKind kind, Protocol protocol, double bytes) const {
+    const double base = base_latency_us(Algorithm::ring, protocol);
+    double local = hop_latency_us(intra_, Algorithm::ring, protocol);
+    const double net = net_latency_us(Algorithm::ring, protocol);
+    if (kind == CollectiveKind::broadcast) return base + ranks() * (across_nodes() ? net : local);
+    if (across_nodes()) local = std::max(local, net_overhead_us * (protocol == Protocol::simple ? 3 : 1));
+    const double passes = kind == CollectiveKind::all_reduce ? 2 : 1;
+    const double net_steps = passes * (nodes() - 1);
+    const double latency = base + (ring_steps(kind) - net_steps) * local + net_steps * net;
+    const bool plateau = kind == CollectiveKind::all_reduce && protocol == Protocol::simple &&
+                         across_nodes() && bytes / (channels_.count * ranks()) >= 64;
+    if (!plateau) return latency;
+    return latency * (gpu_ == Generation::volta ? 1.9 : 1.4);
+}
+
+double Law::ring_bus_gb(Protocol protocol) const {
+    const double bus = channels_.bus_gb_per_s();
+    switch (protocol) {
+        case Protocol::ll:
+            return std::min(ll_max_gb(gpu_, placement_.nodes), bus / 2);
+        case Protocol::ll128:
+            return std::min(0.92 * bus, channels_.count * ring_ll128_channel_gb(gpu_));
+        case Protocol::simple:
+            return bus;
+    }
+    return bus;
+}
+
+double Law::tree_latency_us(Protocol protocol) const {
+    const double local_ranks = std::floor(ranks() / nodes());
+    return base_latency_us(Algorithm::tree, protocol) +
+           2 * ((local_ranks - 1) * hop_latency_us(intra_, Algorithm::tree, protocol) +
+                log2_floor(placement_.nodes) * net_latency_us(Algorithm::tree, protocol));
+}
+
+double Law::tree_bus_gb(Protocol protocol, double bytes) const {
+    const std::uint64_t n = placement_.nodes;
+    double bus = std::min(0.92 * channels_.bus_gb_per_s(), channels_.count * tree_channel_gb(gpu_, n));
+    if (protocol == Protocol::ll) bus = std::min(bus / 3.8, ll_max_gb(gpu_, n));
+    if (protocol == Protocol::ll128)
+        bus = std::min(bus * (n == 1 ? 7.0 / 9.0 : 120.0 / 128.0),
+                       channels_.count * tree_ll128_channel_gb(gpu_, n));
+    return bus * tree_size_factor(protocol, static_cast<std::uint64_t>(bytes));
+}
+
+double Law::nvls_latency_us() const {
+    const Algorithm algorithm = across_nodes() ? Algorithm::nvls_tree : Algorithm::nvls;
+    const double local = hop_latency_us(intra_, algorithm, Protocol::simple);
+    const double net = hop_latency_us(Hardware::net, algorithm, Protocol::simple);
+    return local + 2 * log2_floor(placement_.nodes) * net;
+}
+
+double Law::nvls_bus_gb() const {
+    const auto count = static_cast<double>(std::min(nvls_max_heads, placement_.rails));
+    const auto speeds = channel_speeds_gb(gpu_, false);
+    const double share = rates_.intra_node_bytes_per_s / giga / count;
+    const auto step = std::find_if(speeds.begin(), speeds.end(), [share](double s) { return s <= share; });
+    const double intra =
+        (step == speeds.end() ? share : *step) * nvls_efficiency(gpu_) * (count - 1) / count * 2;
+    if (!across_nodes()) return count * intra;
+    const double inter = channels_.bus_gb_per_s() / count * (placement_.nodes == 2 ? 2 : 1);
+    return count * std::min({intra, inter, nvls_tree_channel_gb(gpu_, placement_.nodes)});
+}
+
+double Law::message_latency_us() const {
+    return base_latency_us(Algorithm::ring, Protocol::simple) +
+           hop_latency_us(across_nodes() ? Hardware::net : intra_, Algorithm::ring, Protocol::simple);
+}
+
+}  // namespace zeroplan::nccl

@@ -1,0 +1,35 @@
+#include "cost/nccl_channels.hpp"
+
+#include <gtest/gtest.h>
+
+namespace zeroplan::nccl {
+namespace {
+
+constexpr GroupPlacement one_node{.ranks = 8, .nodes = 1, .ranks_per_node = 8, .rails = 8};
+
+Channels on_links_of(double gb_per_s, Generation gpu) {
+    return find_channels(one_node, gpu, {.intra_node_bytes_per_s = gb_per_s * 1e9});
+}
+
+// 230 GB/s carry 5 channels of 40, 7 of 30, 11 of 20, 12 of 18 and 15 of 15 GB/s: the last are the most.
+TEST(NcclChannels, AreTheMostThatTheLinkCarries) {
+    const Channels found = on_links_of(230, Generation::ampere);
+    EXPECT_EQ(found.count, 15);
+    EXPECT_EQ(found.gb_per_s, 15);
+}
+
+// 360 GB/s carry 6 channels of 60 GB/s on Hopper, which become 12 of 30.
+TEST(NcclChannels, AreDoubledWhereTheyAreFast) {
+    const Channels found = on_links_of(360, Generation::hopper);
+    EXPECT_EQ(found.count, 12);
+    EXPECT_EQ(found.gb_per_s, 30);
+}
+
+TEST(NcclChannels, RunAtTheLinksSpeedBelowEveryStep) {
+    const Channels found = on_links_of(2, Generation::ampere);
+    EXPECT_EQ(found.count, 1);
+    EXPECT_EQ(found.gb_per_s, 2);
+}
+
+}  // namespace
+}  // namespace zeroplan::nccl

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
+#include <map>
 #include <span>
 #include <tuple>
 
@@ -23,13 +23,22 @@ struct Rung {
     const Change* change;
 };
 
+double slowest_step(const Plan& plan) {
+    double slowest = 0;
+    if (plan.scenario.training.pipeline_parallel > 1) {
+        for (const StepTimeline& step : closed_form_steps(plan))
+            slowest = std::max(slowest, step.step_time_s);
+    } else {
+        for (std::uint32_t g = 0; g < plan.rank_groups.size(); ++g)
+            slowest = std::max(slowest, closed_form_step(plan, g).step_time_s);
+    }
+    return slowest;
+}
+
 /// Nothing where the time of such a step is not modelled.
 std::optional<double> step_time(const Plan& plan) {
     try {
-        double slowest = 0;
-        for (std::uint32_t g = 0; g < plan.rank_groups.size(); ++g)
-            slowest = std::max(slowest, closed_form_step(plan, g).step_time_s);
-        return slowest;
+        return slowest_step(plan);
     } catch (const Error&) {
         return std::nullopt;
     }
@@ -47,9 +56,8 @@ std::string time_in_words(std::optional<double> step_time_ratio) {
                                   : fmt::format("{:+.0f} % step time", change);
 }
 
-std::string price_in_words(std::span<const Rung> rungs, const Plan& before, const Plan& after,
+std::string price_in_words(std::span<const Rung> rungs, std::uint64_t gpus, std::uint64_t more,
                            std::optional<double> step_time_ratio) {
-    const std::uint64_t gpus = before.scenario.world_size(), more = after.scenario.world_size();
     std::string text;
     for (const Rung& rung : rungs) {
         const bool adds_gpus = rung.ladder->needs_hardware && more > gpus;
@@ -80,10 +88,21 @@ double excess(const Plan& plan) {
     return std::max(share(plan.memory.high, plan.memory.capacity), share(host, plan.memory.host_capacity));
 }
 
-/// The share that is certainly needed: above 1 it does not fit.
-double least(const Plan& plan) {
-    return share(plan.memory.low, plan.memory.capacity);
-}
+/// What is kept of a plan with changes.
+struct Trial {
+    MemorySummary memory;
+    double excess = 0;
+    std::uint64_t gpus = 0;
+    std::optional<double> step_time;  ///< only of one that fits: most trials don't
+
+    explicit Trial(const Plan& plan)
+        : memory(plan.memory), excess(zeroplan::excess(plan)), gpus(plan.scenario.world_size()) {
+        if (fits()) step_time = zeroplan::step_time(plan);
+    }
+    bool fits() const { return memory.verdict != Verdict::does_not_fit; }
+    /// The share of the device that is certainly needed: above 1 it does not fit.
+    double least() const { return share(memory.low, memory.capacity); }
+};
 
 class Search {
 public:
@@ -91,7 +110,7 @@ public:
         : plan_(plan), scenario_(scenario_json(plan.scenario)), ladders_(remedy_ladders(plan.scenario)) {}
 
     std::vector<Remedy> run() {
-        for (const Ladder& ladder : ladders_) climb(ladder, std::nullopt, plan_);
+        for (const Ladder& ladder : ladders_) climb(ladder, std::nullopt, excess(plan_));
         if (found_.empty()) {
             pair_up(false);
             if (found_.empty()) pair_up(true);
@@ -103,13 +122,13 @@ public:
             return order(a) < order(b);
         });
         if (found_.size() > most_remedies) found_.resize(most_remedies);
-        if (found_.empty() && closest_) found_.push_back(std::move(*closest_));
+        if (found_.empty() && !closest_.empty()) add_closest();
         return std::move(found_);
     }
 
 private:
     /// The plan with the changes, or nothing where the engine or the cluster can't have them.
-    std::optional<Plan> planned_with(std::span<const Rung> rungs) {
+    std::optional<Plan> planned_with(std::span<const Rung> rungs) const {
         std::vector<Setting> settings;
         for (const Rung& rung : rungs)
             settings.insert(settings.end(), rung.change->settings.begin(), rung.change->settings.end());
@@ -120,20 +139,28 @@ private:
         }
     }
 
-    /// Up to the first change that fits together with `given`, or to one after which no other can.
-    const Change* climb(const Ladder& ladder, std::optional<Rung> given, const Plan& from) {
-        double before = excess(from);
+    /// What planned_with() says, planned once however often it is asked.
+    const std::optional<Trial>& tried(std::span<const Rung> rungs) {
+        const auto [entry, is_new] = trials_.try_emplace(flags_of(rungs));
+        if (is_new)
+            if (const auto plan = planned_with(rungs)) entry->second.emplace(*plan);
+        return entry->second;
+    }
+
+    /// Up to the first change that fits together with `given`, or to one after which no other can. `before`
+    /// is the excess without it.
+    const Change* climb(const Ladder& ladder, std::optional<Rung> given, double before) {
         for (const Change& change : ladder.changes) {
             std::vector<Rung> rungs;
             if (given) rungs.push_back(*given);
             rungs.push_back({&ladder, &change});
-            const auto plan = planned_with(rungs);
-            if (!plan) continue;
-            const double now = excess(*plan), gain = before - now;
+            const std::optional<Trial>& trial = tried(rungs);
+            if (!trial) continue;
+            const double gain = before - trial->excess;
             if (gain <= 0 && ladder.gradual) return nullptr;
-            if (keep(rungs, *plan)) return &change;
-            if (ladder.halving && least(*plan) - gain > 1) return nullptr;
-            before = now;
+            if (keep(rungs, *trial)) return &change;
+            if (ladder.halving && trial->least() - gain > 1) return nullptr;
+            before = trial->excess;
         }
         return nullptr;
     }
@@ -150,9 +177,9 @@ private:
     void climb_both(const Ladder& a, const Ladder& b) {
         for (auto strongest = a.changes.rbegin(); strongest != a.changes.rend(); ++strongest) {
             const Rung first{&a, &*strongest};
-            const auto plan = planned_with({&first, 1});
-            if (!plan) continue;
-            if (const Change* second = climb(b, first, *plan)) soften(first, {&b, second});
+            const std::optional<Trial>& trial = tried({&first, 1});
+            if (!trial) continue;
+            if (const Change* second = climb(b, first, trial->excess)) soften(first, {&b, second});
             return;
         }
     }
@@ -162,43 +189,52 @@ private:
         for (const Change& change : strongest.ladder->changes) {
             if (&change == strongest.change) return;
             const std::array rungs{Rung{strongest.ladder, &change}, second};
-            const auto plan = planned_with(rungs);
-            if (!plan || plan->memory.verdict == Verdict::does_not_fit) continue;
+            const std::optional<Trial>& trial = tried(rungs);
+            if (!trial || !trial->fits()) continue;
             found_.pop_back();
-            keep(rungs, *plan);
+            keep(rungs, *trial);
             return;
         }
     }
 
     /// True if the changes make it fit.
-    bool keep(std::span<const Rung> rungs, const Plan& plan) {
-        const bool fits = plan.memory.verdict != Verdict::does_not_fit;
-        if (!fits && excess(plan) >= closest_excess_) return false;
+    bool keep(std::span<const Rung> rungs, const Trial& trial) {
+        if (trial.fits()) {
+            found_.push_back(remedy(rungs, trial, trial.step_time));
+        } else if (closest_.empty() || trial.excess < closest_excess_) {
+            closest_.assign(rungs.begin(), rungs.end());
+            closest_excess_ = trial.excess;
+        }
+        return trial.fits();
+    }
+
+    /// The time of a step that doesn't fit is worth knowing of this one only.
+    void add_closest() {
+        const std::optional<Plan> plan = planned_with(closest_);
+        found_.push_back(remedy(closest_, Trial(*plan), step_time(*plan)));
+    }
+
+    Remedy remedy(std::span<const Rung> rungs, const Trial& trial, std::optional<double> time) {
         if (!time_before_) time_before_ = step_time(plan_);
         Remedy remedy{.flags = flags_of(rungs),
-                      .overall_peak_device = plan.memory.overall_peak_device,
-                      .capacity = plan.memory.capacity,
-                      .verdict = plan.memory.verdict,
-                      .step_time_ratio = ratio(step_time(plan), time_before_)};
+                      .overall_peak_device = trial.memory.overall_peak_device,
+                      .capacity = trial.memory.capacity,
+                      .verdict = trial.memory.verdict,
+                      .step_time_ratio = ratio(time, time_before_)};
         for (const Rung& rung : rungs)
             remedy.needs_hardware = remedy.needs_hardware || rung.ladder->needs_hardware;
-        remedy.price = price_in_words(rungs, plan_, plan, remedy.step_time_ratio);
-        if (fits) {
-            found_.push_back(std::move(remedy));
-        } else {
-            closest_excess_ = excess(plan);
-            closest_ = std::move(remedy);
-        }
-        return fits;
+        remedy.price = price_in_words(rungs, plan_.scenario.world_size(), trial.gpus, remedy.step_time_ratio);
+        return remedy;
     }
 
     const Plan& plan_;
     std::string scenario_;
     std::vector<Ladder> ladders_;
+    std::map<std::string, std::optional<Trial>> trials_;  ///< by flags
     std::optional<double> time_before_;
     std::vector<Remedy> found_;
-    std::optional<Remedy> closest_;
-    double closest_excess_ = std::numeric_limits<double>::infinity();
+    std::vector<Rung> closest_;
+    double closest_excess_ = 0;
 };
 
 }  // namespace

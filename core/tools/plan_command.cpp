@@ -58,7 +58,8 @@ void report(const Plan& plan, const PlanFlags& flags) {
 int run_plan(const PlanFlags& flags) {
     check(flags);
     for (const std::string& path : {flags.csv, flags.snapshot}) command::check_writable(path);
-    const Plan plan = command::plan(flags.scenario);
+    const Plan plan =
+        flags.output.reports() ? command::plan_with_remedies(flags.scenario) : command::plan(flags.scenario);
     command::deliver(
         {command::file_step(flags.csv, [&] { return plan_csv(plan); }),
          command::file_step(flags.snapshot, [&] { return memory_snapshot(plan, plan.memory.worst_group); }),

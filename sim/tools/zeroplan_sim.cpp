@@ -20,7 +20,8 @@ struct Flags {
 
 /// A plan with the constants that its simulated time rests on beside those of its memory.
 zeroplan::Plan plan_of(const Flags& flags) {
-    zeroplan::Plan plan = zeroplan::command::plan(flags.scenario);
+    zeroplan::Plan plan = flags.output.reports() ? zeroplan::command::plan_with_remedies(flags.scenario)
+                                                 : zeroplan::command::plan(flags.scenario);
     const auto constants = zeroplan::cost_constants();
     plan.constants.insert(plan.constants.end(), constants.begin(), constants.end());
     return plan;

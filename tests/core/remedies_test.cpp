@@ -123,5 +123,30 @@ TEST(Remedies, KeepToGpusThatTheMachinesTake) {
         EXPECT_THAT(remedy.flags, testing::Not(HasSubstr("sxm")));
 }
 
+std::vector<std::string> flags_of(const std::vector<Remedy>& remedies) {
+    std::vector<std::string> flags;
+    for (const Remedy& remedy : remedies) flags.push_back(remedy.flags);
+    return flags;
+}
+
+TEST(Remedies, AreTheSameHoweverTheyAreLookedFor) {
+    // As found by planning every change anew and whole, each with its step's time.
+    const auto check = [](const std::string& text, const std::vector<std::string>& flags) {
+        const auto remedies = find_remedies(plan_of(text));
+        EXPECT_EQ(flags_of(remedies), flags) << text;
+        for (const Remedy& remedy : remedies) EXPECT_TRUE(remedy.step_time_ratio) << remedy.flags;
+    };
+    const std::string batch = R"("sequence_length": 2048, "gradient_accumulation_steps": 4, )";
+    const std::string dgx = R"("topology": "dgx-h100")", pcie = R"("topology": "rtx-4090x8-pcie")";
+    check(scenario("llama-3-8b", batch + R"("zero_stage": 3, "micro_batch_size": 12)", dgx),
+          {"--micro-batch 4 --grad-accum 12", "--recompute full", "--gpu b200-sxm-180gb"});
+    // No single change is enough: a pair, the one that needs no hardware or more nodes.
+    check(scenario("llama-3-8b", batch + R"("zero_stage": 0)", pcie), {"--zero 3 --recompute full"});
+    check(scenario("llama-3-405b", batch + R"("zero_stage": 3)", dgx), {"--recompute full --nodes 32"});
+    // Nothing is enough: what comes closest.
+    check(scenario("llama-3-405b", batch + R"("engine": "fsdp1", "zero_stage": 3)", dgx + R"(, "nodes": 2)"),
+          {"--recompute full --gpu gb300-279gb"});
+}
+
 }  // namespace
 }  // namespace zeroplan

@@ -174,12 +174,17 @@ Plan plan(const ScenarioFlags& flags) {
     const Scenario scenario = resolve(flags);
     try {
         Plan plan = make_plan(scenario);
-        plan.remedies = find_remedies(plan);
         for (Warning& warning : import_warnings(flags, scenario)) plan.warnings.push_back(std::move(warning));
         return plan;
     } catch (const Error& error) {
         throw blame(error, to_request(flags));
     }
+}
+
+Plan plan_with_remedies(const ScenarioFlags& flags) {
+    Plan plan = command::plan(flags);
+    plan.remedies = find_remedies(plan);
+    return plan;
 }
 
 }  // namespace zeroplan::command

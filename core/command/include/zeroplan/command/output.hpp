@@ -13,6 +13,7 @@ namespace zeroplan::command {
 /// --json: one JSON object on standard output and nothing else there. --quiet: no messages, no text report.
 struct OutputFlags {
     bool json = false, quiet = false;
+    bool reports() const { return json || !quiet; }
 };
 void add_output_flags(CLI::App& app, OutputFlags& flags);
 

@@ -35,8 +35,9 @@ Scenario resolve(const ScenarioFlags& flags);
 /// What there is to say of the files that --deepspeed and --accelerate name, the model known.
 std::vector<Warning> import_warnings(const ScenarioFlags& flags, const Scenario& scenario);
 
-/// The plan of resolve(flags), with remedies where it doesn't fit; what the engine refuses is placed at the
-/// flag or key that asked for it.
+/// The plan of resolve(flags); what the engine refuses is placed at the flag or key that asked for it.
 Plan plan(const ScenarioFlags& flags);
+/// The same with remedies where it doesn't fit, for a report: finding them is planning many times over.
+Plan plan_with_remedies(const ScenarioFlags& flags);
 
 }  // namespace zeroplan::command

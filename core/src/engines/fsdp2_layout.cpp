@@ -1,12 +1,26 @@
 #include "engines/fsdp2_layout.hpp"
 
 #include <algorithm>
-#include <map>
+#include <numeric>
+#include <set>
 
 namespace zeroplan {
+namespace {
+
+std::uint64_t leading_dimension(const Parameter& parameter) {
+    return parameter.shape.empty() ? 1 : parameter.shape.front();
+}
+
+bool divides_evenly(const ModelSpec& model, std::uint64_t ranks) {
+    return std::all_of(model.parameters.begin(), model.parameters.end(), [ranks](const Parameter& p) {
+        return p.shape.empty() || p.shape.front() % ranks == 0;
+    });
+}
+
+}  // namespace
 
 RowShard row_shard(const Parameter& parameter, std::uint64_t ranks, std::uint64_t rank) {
-    const std::uint64_t rows = parameter.shape.empty() ? 1 : parameter.shape.front();
+    const std::uint64_t rows = leading_dimension(parameter);
     const std::uint64_t width = rows == 0 ? 0 : parameter.numel / rows;
     const std::uint64_t chunk = (rows + ranks - 1) / ranks;
     const std::uint64_t begin = std::min(rows, rank * chunk), end = std::min(rows, begin + chunk);
@@ -31,24 +45,24 @@ ShardLayout fsdp2_layout(const ModelSpec& model, const TorchUnits& units, std::u
 
 std::vector<std::vector<std::uint64_t>> fsdp2_ranks_by_ownership(const ModelSpec& model,
                                                                  std::uint64_t ranks) {
-    std::map<std::vector<std::uint64_t>, std::vector<std::uint64_t>> groups;
-    bool even = true;
-    for (const Parameter& parameter : model.parameters)
-        even = even && (parameter.shape.empty() || parameter.shape.front() % ranks == 0);
-    if (even) {
-        std::vector<std::uint64_t> all(ranks);
-        for (std::uint64_t r = 0; r < ranks; ++r) all[r] = r;
-        return {all};
-    }
-    for (std::uint64_t r = 0; r < ranks; ++r) {
-        std::vector<std::uint64_t> owned;
-        for (const Parameter& parameter : model.parameters)
-            if (!parameter.shared_with) owned.push_back(row_shard(parameter, ranks, r).owned);
-        groups[std::move(owned)].push_back(r);
-    }
+    // Chunks go to the ranks in order: what a rank owns changes only behind a parameter's last whole chunk,
+    // and behind the rest of its rows.
+    std::set<std::uint64_t> starts{0};
+    if (!divides_evenly(model, ranks))
+        for (const Parameter& parameter : model.parameters) {
+            const std::uint64_t rows = leading_dimension(parameter);
+            if (parameter.shared_with || parameter.numel == 0) continue;
+            const std::uint64_t chunk = (rows + ranks - 1) / ranks;
+            starts.insert(rows / chunk);
+            if (rows % chunk != 0) starts.insert(rows / chunk + 1);
+        }
+    starts.erase(starts.lower_bound(ranks), starts.end());
+    starts.insert(ranks);
     std::vector<std::vector<std::uint64_t>> result;
-    for (auto& [owned, members] : groups) result.push_back(std::move(members));
-    std::sort(result.begin(), result.end());
+    for (auto start = starts.begin(); *start != ranks; ++start) {
+        std::vector<std::uint64_t>& members = result.emplace_back(*std::next(start) - *start);
+        std::iota(members.begin(), members.end(), *start);
+    }
     return result;
 }
 

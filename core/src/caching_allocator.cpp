@@ -32,19 +32,19 @@ std::optional<CachingAllocator::Handle> CachingAllocator::allocate(std::uint64_t
                                                                    std::uint32_t stream) {
     const std::uint64_t size = rounded(bytes);
     const bool small = size <= small_size;
-    auto address = take_free_block(size, stream, small);
-    if (!address)
-        address = options_.expandable_segments ? grow_segment(size, stream, small)
-                                               : new_segment(size, stream, small);
-    if (!address) return std::nullopt;
-    use(blocks_.find(*address), size);
-    return address;
+    auto block = take_free_block(size, stream, small);
+    if (!block)
+        block = options_.expandable_segments ? grow_segment(size, stream, small)
+                                             : new_segment(size, stream, small);
+    if (!block) return std::nullopt;
+    use(*block, size);
+    return Handle{blocks_[*block].address, *block};
 }
 
-std::optional<std::uint64_t> CachingAllocator::take_free_block(std::uint64_t size, std::uint32_t stream,
-                                                               bool small) {
-    std::set<FreeKey>& pool = free_blocks(small);
-    const auto fit = pool.lower_bound({stream, size, 0});
+std::optional<CachingAllocator::BlockId> CachingAllocator::take_free_block(std::uint64_t size,
+                                                                           std::uint32_t stream, bool small) {
+    const FreeBlocks& pool = free_blocks(small);
+    const auto fit = pool.lower_bound({stream, size, 0, 0});
     if (fit == pool.end() || fit->stream != stream) return std::nullopt;
     if (options_.max_split_size_bytes && !options_.expandable_segments) {
         const std::uint64_t limit = *options_.max_split_size_bytes;
@@ -53,48 +53,54 @@ std::optional<std::uint64_t> CachingAllocator::take_free_block(std::uint64_t siz
         if (size < limit && fit->size >= limit) return std::nullopt;
         if (size >= limit && fit->size >= size + large_buffer) return std::nullopt;
     }
-    return fit->address;
+    return fit->block;
 }
 
-std::optional<std::uint64_t> CachingAllocator::new_segment(std::uint64_t size, std::uint32_t stream,
-                                                           bool small) {
+CachingAllocator::SegmentId CachingAllocator::add_segment(std::uint64_t size, bool expandable) {
+    segments_.push_back({.address = next_address_, .size = size, .expandable = expandable});
+    next_address_ += address_gap;
+    return static_cast<SegmentId>(segments_.size() - 1);
+}
+
+std::optional<CachingAllocator::BlockId> CachingAllocator::new_segment(std::uint64_t size,
+                                                                       std::uint32_t stream, bool small) {
     const std::uint64_t bytes = segment_size(size);
     if (!make_room(bytes)) return std::nullopt;
-    const std::uint64_t address = next_address_;
-    next_address_ += address_gap;
-    segments_[address] = {bytes, false};
-    const auto block = blocks_.emplace(address, Block{bytes, address, stream, small, true}).first;
+    const SegmentId segment = add_segment(bytes, false);
+    const BlockId block = append_block({.address = segments_[segment].address,
+                                        .size = bytes,
+                                        .segment = segment,
+                                        .stream = stream,
+                                        .small = small});
     insert_free(block);
     reserve(bytes);
-    return address;
+    return block;
 }
 
 /// Maps pages behind what the stream's segment has; a free block at its end counts towards the request.
-std::optional<std::uint64_t> CachingAllocator::grow_segment(std::uint64_t size, std::uint32_t stream,
-                                                            bool small) {
-    const auto [entry, is_new] = growing_.try_emplace({stream, small}, next_address_);
-    const std::uint64_t start = entry->second;
-    if (is_new) {
-        next_address_ += address_gap;
-        segments_[start] = {0, true};
-    }
-    const std::uint64_t page = small ? small_buffer : large_buffer;
-    const std::uint64_t end = start + segments_[start].size;
-    auto last = blocks_.lower_bound(end);
-    const bool has_tail = last != blocks_.begin() && (--last)->second.segment == start && last->second.free;
-    const std::uint64_t tail = has_tail ? last->second.size : 0;
-    const std::uint64_t bytes = round_up(size - tail, page);
+std::optional<CachingAllocator::BlockId> CachingAllocator::grow_segment(std::uint64_t size,
+                                                                        std::uint32_t stream, bool small) {
+    const auto [entry, is_new] = growing_.try_emplace({stream, small});
+    if (is_new) entry->second = add_segment(0, true);
+    const SegmentId segment = entry->second;
+    const BlockId last = segments_[segment].last;
+    const bool has_tail = last != no_block && blocks_[last].free;
+    const std::uint64_t tail = has_tail ? blocks_[last].size : 0;
+    const std::uint64_t bytes = round_up(size - tail, small ? small_buffer : large_buffer);
     if (!make_room(bytes)) return std::nullopt;
-    segments_[start].size += bytes;
+    const std::uint64_t end = segments_[segment].address + segments_[segment].size;
+    segments_[segment].size += bytes;
     reserve(bytes);
     if (has_tail) {
         erase_free(last);
-        last->second.size += bytes;
+        blocks_[last].size += bytes;
         insert_free(last);
-        return last->first;
+        return last;
     }
-    insert_free(blocks_.emplace(end, Block{bytes, start, stream, small, true}).first);
-    return end;
+    const BlockId block =
+        append_block({.address = end, .size = bytes, .segment = segment, .stream = stream, .small = small});
+    insert_free(block);
+    return block;
 }
 
 bool CachingAllocator::make_room(std::uint64_t bytes) {
@@ -104,26 +110,18 @@ bool CachingAllocator::make_room(std::uint64_t bytes) {
 }
 
 void CachingAllocator::empty_cache() {
-    std::vector<std::uint64_t> whole;
-    for (const auto& [address, segment] : segments_) {
-        const auto block = blocks_.find(address);
-        if (block != blocks_.end() && block->second.free && block->second.size == segment.size)
-            whole.push_back(address);
-    }
-    for (const std::uint64_t address : whole) release_segment(address);
+    for (Segment& segment : segments_)
+        if (segment.first != no_block && segment.first == segment.last && blocks_[segment.first].free)
+            release_segment(segment);
 }
 
-void CachingAllocator::release_segment(std::uint64_t address) {
-    const auto block = blocks_.find(address);
-    erase_free(block);
-    blocks_.erase(block);
-    Segment& segment = segments_[address];
+void CachingAllocator::release_segment(Segment& segment) {
+    erase_free(segment.first);
+    vacate(segment.first);
     reserved_ -= segment.size;
-    if (segment.expandable) {
-        segment.size = 0;  // the address range stays for the stream
-    } else {
-        segments_.erase(address);
-    }
+    // The address range of an expandable one stays for the stream.
+    segment.size = 0;
+    segment.first = segment.last = no_block;
 }
 
 bool CachingAllocator::should_split(std::uint64_t remaining, std::uint64_t size, bool small) const {
@@ -132,55 +130,85 @@ bool CachingAllocator::should_split(std::uint64_t remaining, std::uint64_t size,
     return below_limit && remaining > small_size;
 }
 
-void CachingAllocator::use(Blocks::iterator block, std::uint64_t size) {
+void CachingAllocator::use(BlockId block, std::uint64_t size) {
     erase_free(block);
-    const std::uint64_t remaining = block->second.size - size;
-    if (remaining > 0 && should_split(remaining, size, block->second.small)) {
-        Block rest = block->second;
-        rest.size = remaining;
-        rest.free = true;
-        block->second.size = size;
-        insert_free(blocks_.emplace(block->first + size, rest).first);
+    const Block whole = blocks_[block];
+    const std::uint64_t remaining = whole.size - size;
+    if (remaining > 0 && should_split(remaining, size, whole.small)) {
+        blocks_[block].size = size;
+        insert_free(insert_block({.address = whole.address + size,
+                                  .size = remaining,
+                                  .segment = whole.segment,
+                                  .stream = whole.stream,
+                                  .small = whole.small},
+                                 block));
     }
-    block->second.free = false;
-    allocated_ += block->second.size;
+    allocated_ += blocks_[block].size;
     peak_allocated_ = std::max(peak_allocated_, allocated_);
 }
 
 void CachingAllocator::free(Handle handle) {
-    auto block = blocks_.find(handle);
-    if (block == blocks_.end() || block->second.free)
+    BlockId block = handle.block;
+    if (block >= blocks_.size() || blocks_[block].free || blocks_[block].address != handle.address)
         throw Error(ErrorCode::invalid_input, "caching allocator: freed a block that is not allocated");
-    allocated_ -= block->second.size;
-    block->second.free = true;
-    const auto next = std::next(block);
-    if (next != blocks_.end() && next->second.segment == block->second.segment && next->second.free) {
+    allocated_ -= blocks_[block].size;
+    if (const BlockId next = blocks_[block].next; next != no_block && blocks_[next].free) {
         erase_free(next);
         merge_with_next(block);
     }
-    if (block != blocks_.begin()) {
-        const auto previous = std::prev(block);
-        if (previous->second.segment == block->second.segment && previous->second.free) {
-            erase_free(previous);
-            merge_with_next(previous);
-            block = previous;
-        }
+    if (const BlockId previous = blocks_[block].previous; previous != no_block && blocks_[previous].free) {
+        erase_free(previous);
+        merge_with_next(previous);
+        block = previous;
     }
     insert_free(block);
 }
 
-void CachingAllocator::merge_with_next(Blocks::iterator block) {
-    const auto next = std::next(block);
-    block->second.size += next->second.size;
-    blocks_.erase(next);
+CachingAllocator::BlockId CachingAllocator::append_block(const Block& block) {
+    return insert_block(block, segments_[block.segment].last);
 }
 
-void CachingAllocator::insert_free(Blocks::iterator block) {
-    free_blocks(block->second.small).insert({block->second.stream, block->second.size, block->first});
+CachingAllocator::BlockId CachingAllocator::insert_block(const Block& block, BlockId previous) {
+    BlockId id = static_cast<BlockId>(blocks_.size());
+    if (vacant_.empty()) {
+        blocks_.push_back(block);
+    } else {
+        id = vacant_.back();
+        vacant_.pop_back();
+        blocks_[id] = block;
+    }
+    Segment& segment = segments_[block.segment];
+    const BlockId next = previous == no_block ? segment.first : blocks_[previous].next;
+    blocks_[id].previous = previous;
+    blocks_[id].next = next;
+    (previous == no_block ? segment.first : blocks_[previous].next) = id;
+    (next == no_block ? segment.last : blocks_[next].previous) = id;
+    return id;
 }
 
-void CachingAllocator::erase_free(Blocks::iterator block) {
-    free_blocks(block->second.small).erase({block->second.stream, block->second.size, block->first});
+/// Neither of the two is among the free blocks now.
+void CachingAllocator::merge_with_next(BlockId block) {
+    const BlockId merged = blocks_[block].next, next = blocks_[merged].next;
+    blocks_[block].size += blocks_[merged].size;
+    blocks_[block].next = next;
+    (next == no_block ? segments_[blocks_[block].segment].last : blocks_[next].previous) = block;
+    vacate(merged);
+}
+
+void CachingAllocator::vacate(BlockId block) {
+    blocks_[block].free = true;  // no handle of it is valid any more
+    vacant_.push_back(block);
+}
+
+void CachingAllocator::insert_free(BlockId id) {
+    Block& block = blocks_[id];
+    block.free = true;
+    block.place = free_blocks(block.small).insert({block.stream, block.size, block.address, id}).first;
+}
+
+void CachingAllocator::erase_free(BlockId id) {
+    blocks_[id].free = false;
+    free_blocks(blocks_[id].small).erase(blocks_[id].place);
 }
 
 void CachingAllocator::reserve(std::uint64_t bytes) {

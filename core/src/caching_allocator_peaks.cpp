@@ -1,21 +1,8 @@
 #include "caching_replay.hpp"
+#include "live_until.hpp"
 
 namespace zeroplan {
 namespace {
-
-std::vector<BufferId> live_until(std::span<const Section> stage, const MemoryPeak& peak,
-                                 const std::vector<BufferId>& before) {
-    Section part{"", 1, {}};
-    for (std::uint32_t s = 0; s <= peak.section; ++s) {
-        const auto& operations = stage[s].operations;
-        const std::size_t count = s == peak.section ? peak.operation + 1 : operations.size();
-        for (std::size_t o = 0; o < count; ++o)
-            if (std::holds_alternative<Allocate>(operations[o].body) ||
-                std::holds_alternative<Free>(operations[o].body))
-                part.operations.push_back(operations[o]);
-    }
-    return live_after({&part, 1}, before);
-}
 
 CachingPeak play_stage(CachingReplay& replay, std::span<const Section> stage) {
     const Bytes at_start = replay.allocated();
@@ -29,7 +16,7 @@ CachingPeak play_stage(CachingReplay& replay, std::span<const Section> stage) {
         peak.section = section;
         peak.operation = operation;
     });
-    if (peak.allocated > at_start) peak.live = live_until(stage, peak, before);
+    if (peak.allocated > at_start) peak.live = live_until(stage, peak.section, peak.operation, before);
     result.reserved = replay.peak_reserved();
     return result;
 }

@@ -34,7 +34,7 @@ private:
     void free(BufferId id);
 
     struct Taken {
-        CachingAllocator::Handle handle = 0;
+        CachingAllocator::Handle handle;
         std::uint64_t size = 0;
     };
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "live_until.hpp"
+
 namespace zeroplan {
 namespace {
 
@@ -50,19 +52,8 @@ std::span<const Section> sections_of(const StepProgram& program, Phase phase) {
 }
 
 std::vector<BufferId> live_at(const StepProgram& program, const Moment& moment) {
-    const std::span<const Section> sections = sections_of(program, moment.phase);
-    Section until{"", 1, {}};
-    for (std::uint32_t s = 0; s <= moment.section && s < sections.size(); ++s) {
-        const auto& operations = sections[s].operations;
-        const std::size_t count = s == moment.section
-                                      ? std::min<std::size_t>(moment.operation + 1, operations.size())
-                                      : operations.size();
-        for (std::size_t o = 0; o < count; ++o)
-            if (std::holds_alternative<Allocate>(operations[o].body) ||
-                std::holds_alternative<Free>(operations[o].body))
-                until.operations.push_back(operations[o]);
-    }
-    return live_after(one(until), live_before(program, moment.phase));
+    return live_until(sections_of(program, moment.phase), moment.section, moment.operation,
+                      live_before(program, moment.phase));
 }
 
 CategoryBytes bytes_of(const StepProgram& program, std::span<const BufferId> live) {

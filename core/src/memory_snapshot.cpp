@@ -18,6 +18,7 @@ constexpr std::uint64_t most_runs = 2;  // of a repeated section: later ones are
 /// A block and, where memory had to be reserved for it, the segment that begins with it.
 struct Block {
     std::uint64_t address = 0, bytes = 0, reserved = 0;
+    std::uint32_t number = 0;  ///< the caching allocator's
 };
 
 /// The plan's allocator by addresses.
@@ -32,7 +33,7 @@ public:
         if (kind_ == AllocatorKind::arena)
             arena_.free(block.address - arena_base, block.bytes);
         else
-            cache_.free(block.address);
+            cache_.free({block.address, block.number});
     }
 
 private:
@@ -42,12 +43,12 @@ private:
         const Bytes before = arena_.reserved();
         const std::uint64_t size = round_up(bytes, arena_alignment);
         const std::uint64_t offset = arena_.allocate(size);
-        return {arena_base + offset, size, (arena_.reserved() - before).count()};
+        return {arena_base + offset, size, (arena_.reserved() - before).count(), 0};
     }
     Block in_cache(std::uint64_t bytes, std::uint32_t stream) {
         const std::uint64_t allocated = cache_.allocated(), reserved = cache_.reserved();
-        const std::uint64_t address = *cache_.allocate(bytes, stream);
-        return {address, cache_.allocated() - allocated, cache_.reserved() - reserved};
+        const CachingAllocator::Handle handle = *cache_.allocate(bytes, stream);
+        return {handle.address, cache_.allocated() - allocated, cache_.reserved() - reserved, handle.block};
     }
 
     AllocatorKind kind_;

@@ -77,11 +77,25 @@ TEST(CachingAllocator, MaxSplitSizeKeepsLargeBlocksWhole) {
     EXPECT_EQ(allocator.reserved(), 130 * mib);
 }
 
+TEST(CachingAllocator, RefusesWhatIsNotAllocated) {
+    CachingAllocator allocator;
+    const auto a = allocator.allocate(4 * mib), b = allocator.allocate(4 * mib);
+    EXPECT_THROW(allocator.free({a->address, b->block}), Error);
+    EXPECT_THROW(allocator.free({a->address, 99}), Error);
+    allocator.free(*a);
+    EXPECT_THROW(allocator.free(*a), Error);
+    allocator.free(*b);  // merged into the block before it, which is free: its number is none any more
+    EXPECT_THROW(allocator.free(*b), Error);
+    allocator.empty_cache();
+    EXPECT_THROW(allocator.free(*a), Error);
+    EXPECT_EQ(allocator.reserved(), 0U);
+}
+
 TEST(CachingAllocator, KeepsItsBooksOverRandomTraffic) {
     for (const bool expandable : {false, true}) {
         CachingAllocator allocator({.expandable_segments = expandable});
         std::mt19937_64 random(7);
-        std::vector<std::pair<std::uint64_t, std::uint64_t>> live;
+        std::vector<std::pair<CachingAllocator::Handle, std::uint64_t>> live;
         std::uint64_t asked = 0;
         for (int i = 0; i < 20000; ++i) {
             if (live.size() < 50 || random() % 2 == 0) {
@@ -102,7 +116,7 @@ TEST(CachingAllocator, KeepsItsBooksOverRandomTraffic) {
         EXPECT_EQ(allocator.allocated(), 0U);
         allocator.empty_cache();
         EXPECT_EQ(allocator.reserved(), 0U);
-        EXPECT_THROW(allocator.free(12345), Error);
+        EXPECT_THROW(allocator.free({12345, 0}), Error);
     }
 }
 

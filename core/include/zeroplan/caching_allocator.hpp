@@ -29,7 +29,12 @@ struct CachingAllocatorOptions {
 /// are given back first, as the allocator does before it fails.
 class CachingAllocator {
 public:
-    using Handle = std::uint64_t;  ///< address of the block
+    /// A block that is allocated.
+    struct Handle {
+        std::uint64_t address = 0;
+        std::uint32_t block = 0;  ///< the allocator's own number of it
+        friend bool operator==(const Handle&, const Handle&) = default;
+    };
 
     explicit CachingAllocator(CachingAllocatorOptions options = {},
                               std::uint64_t capacity = ~std::uint64_t{0})
@@ -55,44 +60,59 @@ public:
     static std::uint64_t rounded(std::uint64_t bytes);
 
 private:
-    struct Block {
-        std::uint64_t size = 0, segment = 0;
-        std::uint32_t stream = 0;
-        bool small = false, free = false;
-    };
+    using BlockId = std::uint32_t;    ///< index into blocks_
+    using SegmentId = std::uint32_t;  ///< index into segments_
+    static constexpr BlockId no_block = 0xffffffffU;
+
     /// Free blocks in the order in which the allocator tries them.
     struct FreeKey {
         std::uint32_t stream;
         std::uint64_t size, address;
+        BlockId block;
         friend auto operator<=>(const FreeKey&, const FreeKey&) = default;
     };
-    using Blocks = std::map<std::uint64_t, Block>;  ///< by address
+    using FreeBlocks = std::set<FreeKey>;
 
+    struct Block {
+        std::uint64_t address = 0, size = 0;
+        SegmentId segment = 0;
+        BlockId previous = no_block, next = no_block;  ///< neighbours in the segment
+        std::uint32_t stream = 0;
+        bool small = false, free = false;
+        FreeBlocks::iterator place{};  ///< while it is free
+    };
     struct Segment {
-        std::uint64_t size = 0;
+        std::uint64_t address = 0, size = 0;  ///< size 0: given back
         bool expandable = false;
+        BlockId first = no_block, last = no_block;
     };
 
-    std::optional<std::uint64_t> take_free_block(std::uint64_t size, std::uint32_t stream, bool small);
-    std::optional<std::uint64_t> new_segment(std::uint64_t size, std::uint32_t stream, bool small);
-    std::optional<std::uint64_t> grow_segment(std::uint64_t size, std::uint32_t stream, bool small);
+    std::optional<BlockId> take_free_block(std::uint64_t size, std::uint32_t stream, bool small);
+    std::optional<BlockId> new_segment(std::uint64_t size, std::uint32_t stream, bool small);
+    std::optional<BlockId> grow_segment(std::uint64_t size, std::uint32_t stream, bool small);
+    SegmentId add_segment(std::uint64_t size, bool expandable);
     bool make_room(std::uint64_t bytes);
-    void release_segment(std::uint64_t address);
+    void release_segment(Segment& segment);
     bool should_split(std::uint64_t remaining, std::uint64_t size, bool small) const;
-    void use(Blocks::iterator block, std::uint64_t size);
-    void merge_with_next(Blocks::iterator block);
-    std::set<FreeKey>& free_blocks(bool small) { return small ? small_free_ : large_free_; }
-    void insert_free(Blocks::iterator block);
-    void erase_free(Blocks::iterator block);
+    void use(BlockId block, std::uint64_t size);
+    /// A new block behind the last one of its segment, or behind `previous`.
+    BlockId append_block(const Block& block);
+    BlockId insert_block(const Block& block, BlockId previous);
+    void merge_with_next(BlockId block);
+    void vacate(BlockId block);
+    FreeBlocks& free_blocks(bool small) { return small ? small_free_ : large_free_; }
+    void insert_free(BlockId block);
+    void erase_free(BlockId block);
     void reserve(std::uint64_t bytes);
 
     CachingAllocatorOptions options_;
     std::uint64_t capacity_;
-    Blocks blocks_;
-    std::map<std::uint64_t, Segment> segments_;  ///< by address
-    std::map<std::pair<std::uint32_t, bool>, std::uint64_t>
+    std::vector<Block> blocks_;
+    std::vector<BlockId> vacant_;  ///< of blocks_, merged into others
+    std::vector<Segment> segments_;
+    std::map<std::pair<std::uint32_t, bool>, SegmentId>
         growing_;  ///< expandable segment of a stream and pool
-    std::set<FreeKey> small_free_, large_free_;
+    FreeBlocks small_free_, large_free_;
     std::uint64_t next_address_ = 1ULL << 40;
     std::uint64_t allocated_ = 0, reserved_ = 0, peak_allocated_ = 0, peak_reserved_ = 0;
 };

@@ -6,6 +6,10 @@
 namespace zeroplan {
 namespace {
 
+/// Forward, recompute and backward with what each allocates and frees, as programs have it; no result
+/// depends on it.
+constexpr std::size_t operations_of_an_operator = 12;
+
 /// Output i is input i: a fused rotary embedding. A fused loss shares its gradient only.
 bool forwards_in_place(const Operator& op, std::size_t position) {
     return op.in_place && !is_loss(op.kind) && position < op.inputs.size();
@@ -32,6 +36,9 @@ void ActivationWalk::begin_chunk(std::uint32_t first, std::uint32_t last, Buffer
     context_ = context_gradient_ = no_instance;
     last_block_ = last;
     output_ = no_buffer;
+    std::size_t operators = 0;
+    for (std::uint32_t block = first; block <= last; ++block) operators += kind_of(block).operators.size();
+    builder_.expect(operators * operations_of_an_operator);
     load_batch(first, last, input);
 }
 

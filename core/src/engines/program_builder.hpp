@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,6 +27,12 @@ public:
         begin(program_.step.back());
     }
 
+    /// Makes room for about that many more operations: they are large, and moving them takes its time.
+    void expect(std::size_t operations) {
+        std::vector<Operation>& all = section_->operations;
+        const std::size_t needed = all.size() + operations;
+        if (needed > all.capacity()) all.reserve(std::max(needed, 2 * all.capacity()));
+    }
     BufferId declare(Buffer buffer) {
         program_.buffers.push_back(buffer);
         return static_cast<BufferId>(program_.buffers.size() - 1);

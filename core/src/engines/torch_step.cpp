@@ -64,6 +64,7 @@ std::vector<Section> first_step_of(const std::vector<Section>& step, const std::
     for (std::size_t s = 0; s < step.size(); ++s) {
         Section section{step[s].name, step[s].repeat, {}};
         const auto& operations = step[s].operations;
+        section.operations.reserve(operations.size() + states.size());
         for (OperationId o = 0; o <= operations.size(); ++o) {
             if (s + 1 == step.size() && o == position)
                 for (const BufferId state : states) section.operations.push_back({Allocate{state}, {}, {}});

@@ -67,6 +67,7 @@ public:
             if (training_.zero_stage < 3) output_.constants.push_back(loading_constant());
             const auto last = static_cast<std::uint32_t>(scenario_.model.blocks.size() - 1);
             plan_stage(scenario_.model, {.blocks = {0, last}});
+            warn_of_joined_ranks();
             return std::move(output_);
         }
         const auto stages = static_cast<std::uint32_t>(training_.pipeline_parallel);
@@ -76,6 +77,7 @@ public:
             plan_stage(part.model,
                        {.stage = stage, .stages = stages, .blocks = part.chunks.front(), .megatron = true});
         }
+        warn_of_joined_ranks();
         return std::move(output_);
     }
 
@@ -85,6 +87,17 @@ private:
             scenario_.model.parameter_count() * bytes_per_element(training_.parameter_dtype);
         return {"host_load_bytes_per_process", static_cast<double>(bytes), "B",
                 "every process builds the whole model on the host before it moves to its GPU", "assumption"};
+    }
+
+    void warn_of_joined_ranks() {
+        const std::size_t planned = output_.programs.size();
+        if (shares_ > planned)
+            output_.warnings.push_back(
+                {"ranks_planned_together",
+                 fmt::format(
+                     "the ranks' partitions overlap the parameters in {} ways: {} of them are planned, "
+                     "each also for ranks that hold less",
+                     shares_, planned)});
     }
 
     void plan_stage(const ModelSpec& model, DeepSpeedStagePlace place) {
@@ -97,6 +110,7 @@ private:
             place.compute_capability = scenario_.cluster.gpu.compute_capability;
         const std::uint64_t world = scenario_.world_size() / place.stages, first = place.stage * world;
         for (const RankClass& same : classes(group, model, place)) {
+            shares_ += same.shares;
             const DeepSpeedRank rank{.model = model,
                                      .training = training_,
                                      .options = options_,
@@ -127,6 +141,7 @@ private:
     DeepSpeedOptions options_;
     TrainingConfig training_;
     EngineOutput output_;
+    std::size_t shares_ = 0;  ///< different ones among the ranks of every stage
 };
 
 }  // namespace

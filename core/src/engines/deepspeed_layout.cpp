@@ -68,7 +68,8 @@ std::vector<RankClass> ranks_by_share(const FlatGroup& group, const ModelSpec& m
     std::vector<RankClass> classes;
     std::size_t position = 0;
     for (const auto& [key, members] : by_share) {
-        if (position++ % together == 0) classes.emplace_back();
+        if (position++ % together == 0) classes.push_back({.members = {}, .shares = 0});
+        ++classes.back().shares;
         classes.back().representative = members.front();  // keys ascend: the last one is the largest
         classes.back().members.insert(classes.back().members.end(), members.begin(), members.end());
     }

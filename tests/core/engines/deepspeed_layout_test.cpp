@@ -79,6 +79,21 @@ TEST(RanksByShare, StandTogetherUnderTheLargest) {
     EXPECT_EQ(members, 64U);
 }
 
+TEST(RanksByShare, CountTheSharesThatStandTogether) {
+    const ModelSpec model = llama();
+    const FlatGroup group = flat_group(model, 64);
+    const auto all_shares = [&](std::size_t most) {
+        std::size_t shares = 0;
+        for (const RankClass& same : ranks_by_share(group, model, most)) shares += same.shares;
+        return shares;
+    };
+    const std::size_t different = ranks_by_share(group, model, 64).size();
+    EXPECT_GT(different, 4U);
+    EXPECT_EQ(all_shares(4), different);
+    EXPECT_EQ(all_shares(64), different);
+    for (const RankClass& same : ranks_by_share(group, model, 64)) EXPECT_EQ(same.shares, 1U);
+}
+
 TEST(Stage3Shards, RoundEveryParameterUp) {
     const ModelSpec model = llama();
     const auto sum = [&](std::uint64_t ranks) {

@@ -350,5 +350,20 @@ TEST(DeepSpeedChecks, PipelineTakesStagesZeroAndOneAlone) {
     EXPECT_THROW(run_engine(scenario), Error);
 }
 
+TEST(DeepSpeedRanks, ArePlannedTogetherWithAWarningOnly) {
+    const auto warned = [](const Plan& plan) {
+        return std::any_of(plan.warnings.begin(), plan.warnings.end(),
+                           [](const Warning& warning) { return warning.code == "ranks_planned_together"; });
+    };
+    // Two ranks, two ways to cut; 64 ranks cut 291 parameters in more than the 8 that are planned.
+    const Plan two = make_plan(llama(2, 2));
+    EXPECT_LE(two.programs.size(), 2U);
+    EXPECT_FALSE(warned(two));
+    const Plan many = make_plan(llama(64, 2));
+    EXPECT_LE(many.programs.size(), 8U);
+    EXPECT_TRUE(warned(many));
+    EXPECT_FALSE(warned(make_plan(llama(64, 3))));
+}
+
 }  // namespace
 }  // namespace zeroplan

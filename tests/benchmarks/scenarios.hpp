@@ -1,4 +1,6 @@
 #pragma once
+#include <string>
+
 #include <fmt/format.h>
 
 #include "zeroplan/io.hpp"
@@ -6,14 +8,19 @@
 
 namespace zeroplan::benchmarks {
 
-/// ZeRO-3 with full recompute on DGX H100 nodes, micro-batch 1 of 1024 tokens.
-inline Plan plan_of(const char* model, std::int64_t gpus) {
-    const std::string text = fmt::format(
-        "{{\"schema\": 1, \"model\": {{\"preset\": \"{}\"}}, \"training\": {{\"zero_stage\": 3, "
-        "\"recompute\": "
-        "\"full\", \"sequence_length\": 1024}}, \"cluster\": {{\"topology\": \"dgx-h100\", \"nodes\": {}}}}}",
-        model, gpus / 8);
-    return make_plan(resolve_scenario({.text = text}));
+/// DGX H100 nodes, micro-batch 1 of 1024 tokens; `training` are further keys of that object.
+inline Scenario scenario_of(const char* model, std::int64_t gpus, const char* training) {
+    return resolve_scenario({.text = fmt::format(R"({{"schema": 1, "model": {{"preset": "{}"}},
+                                  "training": {{"sequence_length": 1024, {}}},
+                                  "cluster": {{"topology": "dgx-h100", "nodes": {}}}}})",
+                                                 model, training, gpus / 8)});
+}
+
+/// ZeRO-3 with full recompute.
+inline constexpr const char* zero_3 = R"("zero_stage": 3, "recompute": "full")";
+
+inline Plan plan_of(const char* model, std::int64_t gpus, const char* training = zero_3) {
+    return make_plan(scenario_of(model, gpus, training));
 }
 
 }  // namespace zeroplan::benchmarks

@@ -88,6 +88,13 @@ double excess(const Plan& plan) {
     return std::max(share(plan.memory.high, plan.memory.capacity), share(host, plan.memory.host_capacity));
 }
 
+std::uint64_t operations_of(const Plan& plan) {
+    std::uint64_t operations = 0;
+    for (const StepProgram& program : plan.programs)
+        for (const Section& section : program.step) operations += section.operations.size();
+    return operations;
+}
+
 /// What is kept of a plan with changes.
 struct Trial {
     MemorySummary memory;
@@ -106,8 +113,11 @@ struct Trial {
 
 class Search {
 public:
-    explicit Search(const Plan& plan)
-        : plan_(plan), scenario_(scenario_json(plan.scenario)), ladders_(remedy_ladders(plan.scenario)) {}
+    Search(const Plan& plan, std::uint64_t most_operations)
+        : plan_(plan),
+          scenario_(scenario_json(plan.scenario)),
+          ladders_(remedy_ladders(plan.scenario)),
+          operations_left_(most_operations) {}
 
     std::vector<Remedy> run() {
         for (const Ladder& ladder : ladders_) climb(ladder, std::nullopt, excess(plan_));
@@ -139,11 +149,14 @@ private:
         }
     }
 
-    /// What planned_with() says, planned once however often it is asked.
+    /// What planned_with() says, planned once however often it is asked; nothing once enough was planned.
     const std::optional<Trial>& tried(std::span<const Rung> rungs) {
         const auto [entry, is_new] = trials_.try_emplace(flags_of(rungs));
-        if (is_new)
-            if (const auto plan = planned_with(rungs)) entry->second.emplace(*plan);
+        if (!is_new || operations_left_ == 0) return entry->second;
+        if (const auto plan = planned_with(rungs)) {
+            entry->second.emplace(*plan);
+            operations_left_ -= std::min(operations_left_, operations_of(*plan));
+        }
         return entry->second;
     }
 
@@ -231,6 +244,7 @@ private:
     std::string scenario_;
     std::vector<Ladder> ladders_;
     std::map<std::string, std::optional<Trial>> trials_;  ///< by flags
+    std::uint64_t operations_left_;
     std::optional<double> time_before_;
     std::vector<Remedy> found_;
     std::vector<Rung> closest_;
@@ -239,9 +253,9 @@ private:
 
 }  // namespace
 
-std::vector<Remedy> find_remedies(const Plan& plan) {
+std::vector<Remedy> find_remedies(const Plan& plan, std::uint64_t most_operations) {
     if (plan.memory.verdict != Verdict::does_not_fit) return {};
-    return Search(plan).run();
+    return Search(plan, most_operations).run();
 }
 
 }  // namespace zeroplan

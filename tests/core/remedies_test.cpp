@@ -148,5 +148,18 @@ TEST(Remedies, AreTheSameHoweverTheyAreLookedFor) {
           {"--recompute full --gpu gb300-279gb"});
 }
 
+TEST(Remedies, EndWhereEnoughWasTried) {
+    const Plan plan =
+        plan_of(scenario("llama-3-8b", R"("zero_stage": 3, "sequence_length": 2048, "micro_batch_size": 12)",
+                         R"("topology": "dgx-h100")"));
+    const auto all = find_remedies(plan);
+    ASSERT_GT(all.size(), 1U);
+    // One operation is enough for one change alone, which is no remedy yet.
+    const auto first = find_remedies(plan, 1);
+    ASSERT_EQ(first.size(), 1U);
+    EXPECT_EQ(first.front().verdict, Verdict::does_not_fit);
+    EXPECT_TRUE(find_remedies(plan, 0).empty());
+}
+
 }  // namespace
 }  // namespace zeroplan

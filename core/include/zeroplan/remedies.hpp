@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <vector>
 
 #include "zeroplan/plan.hpp"
@@ -11,6 +12,9 @@ namespace zeroplan {
 /// two of different kinds together, neither stronger than needed. Changes that keep the hardware come first,
 /// then by the time of a step. If nothing makes it fit, what comes closest, whose verdict says so. Empty for
 /// a plan that fits.
-std::vector<Remedy> find_remedies(const Plan& plan);
+///
+/// No further change is tried once the programs of those that were have `most_operations` operations: the
+/// default is out of reach of models with hundreds of layers, and seconds for one with thousands.
+std::vector<Remedy> find_remedies(const Plan& plan, std::uint64_t most_operations = 20'000'000);
 
 }  // namespace zeroplan

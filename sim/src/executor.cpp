@@ -109,14 +109,13 @@ private:
 
 }  // namespace
 
-void execute_on_simgrid(const StepGraph& graph, const LinkRates& rates, NodeTime* times,
-                        std::atomic<std::uint64_t>& finished) {
+void execute_on_simgrid(const StepGraph& graph, NodeTime* times, std::atomic<std::uint64_t>& finished) {
     std::string name = "zeroplan-sim";
     char* arguments[] = {name.data(), nullptr};
     int count = 1;
     sg::Engine engine(&count, arguments);
     compat::configure();
-    const Fabric fabric(engine, graph.flows, rates, graph.node_of_run.size());
+    const Fabric fabric(engine, graph);
     Executor executor(graph, fabric, times, finished);
     executor.run(engine);
     if (finished != graph.nodes.size())

@@ -31,18 +31,13 @@ sg::Link* cap_link(sg::NetZone* zone, const std::string& name, double rate) {
 
 }  // namespace
 
-Fabric::Fabric(sg::Engine& engine, const std::vector<GraphFlow>& flows, const LinkRates& rates,
-               std::size_t rank_classes) {
+Fabric::Fabric(sg::Engine& engine, const StepGraph& graph) {
     sg::NetZone* zone = compat::root_zone(engine);
+    const std::vector<GraphFlow>& flows = graph.flows;
     const double scale = payload_scale(flows);
-    std::vector<sg::Link*> intra, nic;
-    for (std::size_t c = 0; c < rank_classes; ++c) {
-        if (rates.intra_node_bytes_per_s > 0)
-            intra.push_back(
-                shared_link(zone, fmt::format("intra {}", c), rates.intra_node_bytes_per_s * scale));
-        if (rates.nic_bytes_per_s > 0)
-            nic.push_back(shared_link(zone, fmt::format("nic {}", c), rates.nic_bytes_per_s * scale));
-    }
+    std::vector<sg::Link*> links;
+    for (const double bytes_per_s : graph.link_bytes_per_s)
+        links.push_back(shared_link(zone, fmt::format("link {}", links.size()), bytes_per_s * scale));
     for (std::size_t i = 0; i < flows.size(); ++i) {
         const CollectiveCost& cost = flows[i].cost;
         Flow& flow = flows_.emplace_back();
@@ -54,11 +49,8 @@ Fabric::Fabric(sg::Engine& engine, const std::vector<GraphFlow>& flows, const Li
         const double cap = cost.cap_bytes_per_s * cost.unit_bytes / cost.bytes;
         std::vector<sg::LinkInRoute> route{
             sg::LinkInRoute(cap_link(zone, fmt::format("cap {}", i), cap * scale))};
-        for (std::size_t c = 0; c < rank_classes; ++c) {
-            if (flows[i].rank_class != all_classes && flows[i].rank_class != c) continue;
-            if (!intra.empty()) route.insert(route.end(), cost.intra_weight, sg::LinkInRoute(intra[c]));
-            if (!nic.empty()) route.insert(route.end(), cost.nic_weight, sg::LinkInRoute(nic[c]));
-        }
+        for (const LinkUse& use : flows[i].links)
+            route.insert(route.end(), use.weight, sg::LinkInRoute(links[use.link]));
         compat::add_route(zone, flow.from, flow.to, route);
     }
     zone->seal();

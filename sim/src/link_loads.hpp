@@ -1,12 +1,14 @@
 #pragma once
 #include <vector>
 
+#include "zeroplan/rank_classes.hpp"
 #include "zeroplan/report.hpp"
-#include "zeroplan/timed_program.hpp"
 
 namespace zeroplan::sim {
 
-/// What one link of each class carries in a step of `step_time_s`; classes that carry nothing are left out.
-std::vector<LinkLoad> link_loads(const TimedProgram& program, const ClusterSpec& cluster, double step_time_s);
+/// What one link of each kind carries in a step of `step_time_s`, links at a fraction of their bandwidth
+/// apart; kinds that carry nothing are left out. `programs`: one a class.
+std::vector<LinkLoad> link_loads(const std::vector<TimedProgram>& programs, const RankClasses& classes,
+                                 const ClusterSpec& cluster, double step_time_s);
 
 }  // namespace zeroplan::sim

@@ -10,40 +10,50 @@ namespace {
 
 class GraphBuilder {
 public:
-    StepGraph build(const std::vector<TimedProgram>& programs) {
-        pipeline_ = is_pipeline(programs);
-        for (const TimedProgram& program : programs) add_program(program, programs.front());
+    GraphBuilder(const std::vector<TimedProgram>& programs, const RankClasses& classes,
+                 const LinkRates& rates)
+        : programs_(programs),
+          classes_(classes),
+          links_(classes, rates),
+          shared_(classes.communicators.size()) {
+        graph_.link_bytes_per_s = links_.bytes_per_s();
+    }
+
+    StepGraph build() {
+        for (std::uint32_t c = 0; c < programs_.size(); ++c) add_class(c);
         join_transfers();
         link_successors();
         return std::move(graph_);
     }
 
 private:
-    void add_program(const TimedProgram& program, const TimedProgram& first) {
-        collectives_seen_.fill(0);
-        const auto rank_class = static_cast<std::uint32_t>(graph_.node_of_run.size());
+    /// The collectives of a communicator, in order on each stream.
+    using ByLane = std::array<std::vector<std::uint32_t>, lane_count>;
+
+    void add_class(std::uint32_t number) {
+        const TimedProgram& program = programs_[number];
+        class_ = number;
+        flow_of_.clear();
+        seen_.clear();
         graph_.node_of_run.emplace_back();
-        first_flow_ = pipeline_ ? static_cast<std::uint32_t>(graph_.flows.size()) : 0;
-        if (pipeline_ || rank_class == 0)
-            for (const TimedCollective& c : program.collectives)
-                graph_.flows.push_back({c.cost, pipeline_ ? rank_class : all_classes});
         std::array<std::uint32_t, lane_count> last;
         last.fill(no_node);
         for (const TimedSection& section : program.sections)
-            for (std::uint64_t i = 0; i < section.repeat; ++i) add_iteration(section, program, first, last);
-        for (std::size_t lane = 0; lane < lane_count && !pipeline_; ++lane)
-            if (collectives_seen_[lane] != shared_[lane].size()) refuse();
+            for (std::uint64_t i = 0; i < section.repeat; ++i) add_iteration(section, last);
+        for (const std::uint32_t communicator : classes_.classes[number].communicator)
+            for (std::size_t lane = 0; lane < lane_count; ++lane)
+                if (seen_[{communicator, lane}] != shared_[communicator][lane].size()) refuse();
     }
 
-    void add_iteration(const TimedSection& section, const TimedProgram& program, const TimedProgram& first,
-                       std::array<std::uint32_t, lane_count>& last) {
+    void add_iteration(const TimedSection& section, std::array<std::uint32_t, lane_count>& last) {
         std::vector<std::uint32_t>& runs = graph_.node_of_run.back();
         const std::size_t base = runs.size();
         const std::uint32_t host_before = last[host_lane];
         for (const TimedNode& node : section.nodes) {
-            const std::uint32_t id = add_node(node, program, first);
+            const std::uint32_t id = add_node(node);
             if (node.transfer != TransferSide::none)
-                (node.transfer == TransferSide::send ? sends_ : receives_)[node.channel].push_back(id);
+                (node.transfer == TransferSide::send ? sends_ : receives_)[{node.channel, class_}].push_back(
+                    id);
             add_edge(last[node.lane], id);
             for (const std::uint32_t wait : node.after)
                 if (wait != no_node) add_edge(wait == host_at_start ? host_before : runs[base + wait], id);
@@ -52,28 +62,49 @@ private:
         }
     }
 
-    /// Collectives of later programs are those of the first one, in order on each stream.
-    std::uint32_t add_node(const TimedNode& node, const TimedProgram& program, const TimedProgram& first) {
+    std::uint32_t add_node(const TimedNode& node) {
         const auto id = static_cast<std::uint32_t>(graph_.nodes.size());
         if (node.collective == no_collective) {
             graph_.nodes.push_back({node.seconds, no_collective, 0});
             return id;
         }
-        if (pipeline_) {
-            graph_.nodes.push_back({0, first_flow_ + node.collective, 0});
+        const TimedCollective& collective = programs_[class_].collectives[node.collective];
+        if (node.transfer == TransferSide::send) {
+            graph_.nodes.push_back({0, flow(node.collective, collective.cost, {class_}), 0});
             return id;
         }
-        std::vector<std::uint32_t>& shared = shared_[node.lane];
-        const std::size_t number = collectives_seen_[node.lane]++;
-        if (graph_.node_of_run.size() == 1) {
-            graph_.nodes.push_back({0, node.collective, 0});
+        return add_collective(node, collective, id);
+    }
+
+    /// The first of a communicator's classes brings its collectives, the others join them.
+    std::uint32_t add_collective(const TimedNode& node, const TimedCollective& collective, std::uint32_t id) {
+        const std::uint32_t number =
+            classes_.classes[class_].communicator[static_cast<std::size_t>(collective.group)];
+        const ClassCommunicator& communicator = classes_.communicators[number];
+        std::vector<std::uint32_t>& shared = shared_[number][node.lane];
+        const std::size_t position = seen_[{number, node.lane}]++;
+        if (communicator.classes.front() == class_) {
+            graph_.nodes.push_back({0, flow(node.collective, collective.cost, communicator.classes), 0});
             shared.push_back(id);
             return id;
         }
-        if (number >= shared.size() || first.collectives[graph_.nodes[shared[number]].collective] !=
-                                           program.collectives[node.collective])
+        if (position >= shared.size() ||
+            graph_.flows[graph_.nodes[shared[position]].collective].cost != collective.cost)
             refuse();
-        return shared[number];
+        return shared[position];
+    }
+
+    /// The flow of a collective of this class' program.
+    std::uint32_t flow(std::uint32_t collective, const CollectiveCost& cost,
+                       const std::vector<std::uint32_t>& rank_classes) {
+        const auto next = static_cast<std::uint32_t>(graph_.flows.size());
+        const auto [place, is_new] = flow_of_.try_emplace(collective, next);
+        if (is_new) {
+            GraphFlow& added = graph_.flows.emplace_back();
+            added.cost = cost;
+            for (const std::uint32_t c : rank_classes) links_.add_uses(added.links, cost, c);
+        }
+        return place->second;
     }
 
     [[noreturn]] static void refuse() {
@@ -81,9 +112,13 @@ private:
                     "simulate a plan whose ranks all take part in the same collectives");
     }
 
+    /// Activations come from the stage before, gradients from the one behind.
     void join_transfers() {
-        for (const auto& [channel, receives] : receives_) {
-            const std::vector<std::uint32_t>& sends = sends_[channel];
+        for (const auto& [at, receives] : receives_) {
+            const auto& [channel, receiver] = at;
+            const AlikeRanks& own = classes_.classes[receiver];
+            const std::uint32_t sender = channel % 2 == 0 ? own.previous_stage : own.next_stage;
+            const std::vector<std::uint32_t>& sends = sends_[{channel, sender}];
             if (sends.size() != receives.size())
                 throw Error(ErrorCode::run_failed,
                             fmt::format("{} messages are sent on channel {}, but {} received", sends.size(),
@@ -108,20 +143,24 @@ private:
         for (const auto& [from, to] : edges_) graph_.successors[next[from]++] = to;
     }
 
+    const std::vector<TimedProgram>& programs_;
+    const RankClasses& classes_;
+    LinkTable links_;
     StepGraph graph_;
-    bool pipeline_ = false;
-    std::uint32_t first_flow_ = 0;                                          ///< of the program that is added
-    std::map<std::uint32_t, std::vector<std::uint32_t>> sends_, receives_;  ///< nodes by channel
+    std::uint32_t class_ = 0;                                            ///< that is added
+    std::map<std::uint32_t, std::uint32_t> flow_of_;                     ///< of its program's collectives
+    std::map<std::pair<std::uint32_t, std::size_t>, std::size_t> seen_;  ///< by communicator and lane
+    std::vector<ByLane> shared_;                                         ///< nodes by communicator
+    std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<std::uint32_t>> sends_,
+        receives_;  ///< nodes by channel and class
     std::vector<std::pair<std::uint32_t, std::uint32_t>> edges_;
-    std::array<std::vector<std::uint32_t>, lane_count>
-        shared_;  ///< collectives of the first program, by lane
-    std::array<std::size_t, lane_count> collectives_seen_{};
 };
 
 }  // namespace
 
-StepGraph build_step_graph(const std::vector<TimedProgram>& programs) {
-    return GraphBuilder().build(programs);
+StepGraph build_step_graph(const std::vector<TimedProgram>& programs, const RankClasses& classes,
+                           const LinkRates& rates) {
+    return GraphBuilder(programs, classes, rates).build();
 }
 
 }  // namespace zeroplan::sim

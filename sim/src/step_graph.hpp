@@ -2,21 +2,21 @@
 #include <cstdint>
 #include <vector>
 
+#include "links.hpp"
+#include "zeroplan/rank_classes.hpp"
 #include "zeroplan/timed_program.hpp"
 
 namespace zeroplan::sim {
 
-inline constexpr std::uint32_t all_classes = 0xffffffffU;
-
-/// A collective or message and the ranks whose links it uses: those of one program, or of all.
+/// A collective or message and the links that it crosses.
 struct GraphFlow {
     CollectiveCost cost;
-    std::uint32_t rank_class = all_classes;
+    std::vector<LinkUse> links;
 };
 
-/// The step of every program as one graph: repetitions written out and lanes turned into edges. Programs of
-/// ranks in the same groups share each collective as one node, which starts when the last of them is ready;
-/// stages of a pipeline have collectives of their own and are joined from each send to its receive.
+/// The step of every class of ranks as one graph: repetitions written out and lanes turned into edges.
+/// Classes that meet in a communicator share each of its collectives as one node, which starts when the last
+/// of them is ready; stages of a pipeline are joined from each send to its receive.
 struct StepGraph {
     struct Node {
         double seconds = 0;                        ///< of work; a collective's time is up to the network
@@ -25,13 +25,16 @@ struct StepGraph {
     };
     std::vector<Node> nodes;
     std::vector<GraphFlow> flows;
+    std::vector<double> link_bytes_per_s;        ///< what GraphFlow::links refer to
     std::vector<std::uint32_t> first_successor;  ///< nodes.size() + 1 positions in `successors`
     std::vector<std::uint32_t> successors;
-    /// By program: the node that each of its runs (section, repetition, node) became.
+    /// By class: the node that each of its program's runs (section, repetition, node) became.
     std::vector<std::vector<std::uint32_t>> node_of_run;
 };
 
-/// Throws Error{not_supported} if the programs don't issue the same collectives in the same order.
-StepGraph build_step_graph(const std::vector<TimedProgram>& programs);
+/// Of `programs`, one a class of `classes`. Throws Error{not_supported} if classes that meet in a
+/// communicator don't issue the same collectives in the same order.
+StepGraph build_step_graph(const std::vector<TimedProgram>& programs, const RankClasses& classes,
+                           const LinkRates& rates);
 
 }  // namespace zeroplan::sim

@@ -90,6 +90,8 @@ struct DurationScale {
 std::vector<NodeTimes> closed_form_times(const std::vector<TimedProgram>& programs,
                                          const DurationScale& scale = {});
 NodeTimes closed_form_times(const TimedProgram& program, const DurationScale& scale = {});
+/// The steps of programs that run side by side, with their interval: that of the slowest, in proportion.
+std::vector<StepTimeline> closed_form_steps(const std::vector<TimedProgram>& programs);
 
 /// True if the programs are stages of a pipeline: their collectives stay inside a stage, and only transfers
 /// join them.

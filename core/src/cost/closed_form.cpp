@@ -94,24 +94,6 @@ double slowest_step(const std::vector<TimedProgram>& programs, const DurationSca
     return slowest;
 }
 
-/// Steps of programs that run side by side; the interval is that of the slowest, in proportion.
-std::vector<StepTimeline> step_timelines(const std::vector<TimedProgram>& programs) {
-    const cost::Constants& c = cost::constants();
-    const auto exact = [](const std::vector<TimedProgram>& p) { return closed_form_times(p); };
-    std::vector<StepTimeline> timelines = time_steps(programs, exact);
-    const double low = slowest_step(programs, {c.low_compute.value, c.low_communication.value});
-    const double high = slowest_step(programs, {c.high_compute.value, c.high_communication.value});
-    double slowest = 0;
-    for (const StepTimeline& step : timelines) slowest = std::max(slowest, step.step_time_s);
-    for (StepTimeline& step : timelines) {
-        const double share = slowest > 0 ? step.step_time_s / slowest : 0;
-        step.low_s = low * share;
-        step.high_s = high * share;
-        step.fidelity = "closed form";
-    }
-    return timelines;
-}
-
 }  // namespace
 
 std::vector<NodeTimes> closed_form_times(const std::vector<TimedProgram>& programs,
@@ -142,16 +124,33 @@ NodeTimes closed_form_times(const TimedProgram& program, const DurationScale& sc
     return run.take();
 }
 
+std::vector<StepTimeline> closed_form_steps(const std::vector<TimedProgram>& programs) {
+    const cost::Constants& c = cost::constants();
+    const auto exact = [](const std::vector<TimedProgram>& p) { return closed_form_times(p); };
+    std::vector<StepTimeline> timelines = time_steps(programs, exact);
+    const double low = slowest_step(programs, {c.low_compute.value, c.low_communication.value});
+    const double high = slowest_step(programs, {c.high_compute.value, c.high_communication.value});
+    double slowest = 0;
+    for (const StepTimeline& step : timelines) slowest = std::max(slowest, step.step_time_s);
+    for (StepTimeline& step : timelines) {
+        const double share = slowest > 0 ? step.step_time_s / slowest : 0;
+        step.low_s = low * share;
+        step.high_s = high * share;
+        step.fidelity = "closed form";
+    }
+    return timelines;
+}
+
 StepTimeline closed_form_step(const Plan& plan, std::uint32_t rank_group) {
     const std::uint32_t program = plan.rank_groups[rank_group].program;
     if (plan.scenario.training.pipeline_parallel > 1) return std::move(closed_form_steps(plan)[program]);
-    return std::move(step_timelines({time_program(plan, program)}).front());
+    return std::move(closed_form_steps(std::vector<TimedProgram>{time_program(plan, program)}).front());
 }
 
 std::vector<StepTimeline> closed_form_steps(const Plan& plan) {
     std::vector<TimedProgram> programs;
     for (std::uint32_t p = 0; p < plan.programs.size(); ++p) programs.push_back(time_program(plan, p));
-    return step_timelines(programs);
+    return closed_form_steps(programs);
 }
 
 }  // namespace zeroplan

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "zeroplan/collective_cost.hpp"
+#include "cost/group_shape.hpp"
 
 namespace zeroplan {
 namespace {
@@ -61,12 +61,10 @@ GroupSizes group_sizes(const TrainingConfig& training, std::uint64_t shard_group
                                  : training.tensor_parallel};
 }
 
-GroupPlacement group_placement(GroupKind group, const GroupSizes& sizes, const ClusterSpec& cluster) {
-    const std::uint64_t world = cluster.gpus_used;
-    const std::uint64_t per_node = std::max<std::uint64_t>(1, std::min(cluster.gpus_per_node, world));
+GroupShape group_shape(GroupKind group, const GroupSizes& sizes, std::uint64_t world) {
     const std::uint64_t stage = std::max<std::uint64_t>(1, world / sizes.pipeline);
-    const auto over = [&](std::uint64_t stride, std::uint64_t count) {
-        return worst_group(stride, std::max<std::uint64_t>(1, count), world, per_node);
+    const auto over = [](std::uint64_t stride, std::uint64_t count) {
+        return GroupShape{stride, std::max<std::uint64_t>(1, count)};
     };
     switch (group) {
         case GroupKind::shard_group:
@@ -85,6 +83,13 @@ GroupPlacement group_placement(GroupKind group, const GroupSizes& sizes, const C
             return over(sizes.expert_tensor * sizes.expert, stage / (sizes.expert_tensor * sizes.expert));
     }
     return {};
+}
+
+GroupPlacement group_placement(GroupKind group, const GroupSizes& sizes, const ClusterSpec& cluster) {
+    const std::uint64_t world = cluster.gpus_used;
+    const std::uint64_t per_node = std::max<std::uint64_t>(1, std::min(cluster.gpus_per_node, world));
+    const GroupShape shape = group_shape(group, sizes, world);
+    return worst_group(shape.stride, shape.count, world, per_node);
 }
 
 GroupPlacement group_placement(GroupKind group, std::uint64_t shard_group, const ClusterSpec& cluster) {

@@ -2,6 +2,7 @@
 
 #include "json/plan_to_json.hpp"
 #include "json/scenario_to_json.hpp"
+#include "json/what_if_json.hpp"
 #include "report/slowest_group.hpp"
 #include "zeroplan/io.hpp"
 
@@ -140,6 +141,46 @@ ordered_json step_times_to_json(const Plan& plan, const SimReport& report) {
     return out;
 }
 
+ordered_json to_json(const WhatIfReport& report) {
+    ordered_json out = {{"step_time_without_s", report.step_time_without_s},
+                        {"causes", ordered_json::array()}};
+    for (const StepCause& cause : report.causes)
+        out["causes"].push_back(
+            {{"cause", cause.cause},
+             {"step_time_s", cause.step_time_s},
+             {"added_s", cause.added_s},
+             {"added_exposed_wait_s", cause.added_exposed_communication_s + cause.added_idle_s},
+             {"added_exposed_communication_s", cause.added_exposed_communication_s},
+             {"added_idle_s", cause.added_idle_s}});
+    if (report.waited_for)
+        out["waited_for"] = {{"ranks", to_string(report.waited_for->ranks)},
+                             {"last_of", report.waited_for->last_of},
+                             {"collectives", report.waited_for->collectives},
+                             {"waiting_s", report.waited_for->waiting_s}};
+    return out;
+}
+
+ordered_json to_json(const Goodput& run, double step_time_s) {
+    ordered_json out = {{"mtbf_s", run.mtbf_s},
+                        {"checkpoint_bytes", run.checkpoint_bytes},
+                        {"checkpoint_s", run.checkpoint_s},
+                        {"restart_s", run.restart_s},
+                        {"checkpoint_interval_s", run.interval_s},
+                        {"goodput", run.goodput}};
+    out["step_time_with_failures_s"] =
+        run.goodput > 0 ? ordered_json(step_time_s / run.goodput) : ordered_json();
+    out["intervals"] = ordered_json::array();
+    const auto add = [&out](const char* name, double interval_s, double goodput) {
+        out["intervals"].push_back(
+            {{"rule", name}, {"checkpoint_interval_s", interval_s}, {"goodput", goodput}});
+    };
+    if (run.interval_is_given) add("given", run.interval_s, run.goodput);
+    add("best", run.best_interval_s, run.best_goodput);
+    add("daly", run.daly_interval_s, run.daly_goodput);
+    add("young", run.young_interval_s, run.young_goodput);
+    return out;
+}
+
 ordered_json to_json(const RankMeasurement& rank) {
     ordered_json out;
     out["rank"] = rank.rank;
@@ -198,6 +239,11 @@ std::string sim_json(const Plan& plan, const SimReport& report, int indent) {
     out["closed_form_step_time_s"] = report.closed_form.step_time_s;
     out["step_times"] = step_times_to_json(plan, report);
     out["links"] = links_to_json(report);
+    if (report.goodput) out["failures"] = to_json(*report.goodput, slowest.step_time_s);
+    if (report.what_if) {
+        out["scenario"]["what_if"] = what_if_to_json(report.what_if->asked);
+        out["what_if"] = to_json(*report.what_if);
+    }
     out["wall_s"] = report.wall_s;
     return out.dump(indent);
 }

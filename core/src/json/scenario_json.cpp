@@ -13,7 +13,8 @@
 #include "json/scenario_to_json.hpp"
 #include "json/settings.hpp"
 #include "json/training_json.hpp"
-#include "zeroplan/io.hpp"
+#include "json/what_if_json.hpp"
+#include "zeroplan/what_if_io.hpp"
 
 namespace zeroplan {
 namespace {
@@ -107,7 +108,7 @@ void note_long_sequences(Scenario& scenario) {
 Scenario read_scenario(const ScenarioDocument& document) {
     const json nothing = json::object();
     const ObjectReader object(document.json, {document.file, ""});
-    object.allow_only({"schema", "model", "training", "cluster", "run"});
+    object.allow_only({"schema", "model", "training", "cluster", "run", "what_if"});
     check_schema(object);
     const auto part = [&](const char* key) -> const json& {
         const json* found = object.find(key);
@@ -123,6 +124,7 @@ Scenario read_scenario(const ScenarioDocument& document) {
     scenario.training = fitted(training, input, scenario.model, scenario.cluster);
     scenario.run =
         read_run(part("run"), scenario.model, scenario.training.sequence_length, object.place("run"));
+    read_what_if(part("what_if"), scenario.cluster, object.place("what_if"));  // checked with the rest
     note_long_sequences(scenario);
     note_sliding_window(scenario);
     return scenario;
@@ -144,6 +146,17 @@ Scenario resolve_scenario(const ScenarioRequest& request) {
     try {
         complete_batch(document, request.imported);
         return read_scenario(document);
+    } catch (const Error& error) {
+        throw blame_source(error, document, request);
+    }
+}
+
+WhatIf resolve_what_if(const ScenarioRequest& request, const Scenario& scenario) {
+    const ScenarioDocument document = merge_scenario(request);
+    const auto found = document.json.find("what_if");
+    if (found == document.json.end() || found->is_null()) return {};
+    try {
+        return read_what_if(*found, scenario.cluster, {document.file, "/what_if"});
     } catch (const Error& error) {
         throw blame_source(error, document, request);
     }
@@ -176,6 +189,12 @@ ordered_json scenario_to_json(const Scenario& scenario) {
 
 std::string scenario_json(const Scenario& scenario, int indent) {
     return scenario_to_json(scenario).dump(indent);
+}
+
+std::string scenario_json(const Scenario& scenario, const WhatIf& what_if, int indent) {
+    ordered_json out = scenario_to_json(scenario);
+    if (!what_if.empty()) out["what_if"] = what_if_to_json(what_if);
+    return out.dump(indent);
 }
 
 }  // namespace zeroplan

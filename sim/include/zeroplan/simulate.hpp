@@ -2,18 +2,24 @@
 #include <functional>
 
 #include "zeroplan/report.hpp"
+#include "zeroplan/what_if.hpp"
 
 namespace zeroplan {
 
 struct SimOptions {
     /// Called now and then with the share of the step that has been simulated, 0 to 1.
     std::function<void(double)> progress;
+    /// Ranks and links that are not as they should be.
+    WhatIf what_if;
 };
 
 /// Simulates a steady step on SimGrid: every collective is one flow, coupled over all classes of links that
-/// its ring or tree crosses, and shares them with the collectives that run at the same time. All ranks of a
-/// rank group are alike, so one stands for all of them. Switches are non-blocking; computation is not slowed
-/// down by communication.
+/// its ring or tree crosses, and shares them with the collectives that run at the same time. One rank stands
+/// for all of its class (rank_classes.hpp). Switches are non-blocking; computation is not slowed down by
+/// communication.
+///
+/// With a what-if the step is simulated without it, too, and with one cause after the other. A rank group's
+/// time line is that of its first rank: split_rank_groups() leaves no others in it.
 ///
 /// SimGrid runs in a child process, since it is one a process and aborts on misuse: call this from a process
 /// that has no other threads, or soon after an exec. Throws Error{run_failed} with the child's last words if

@@ -8,6 +8,7 @@
 #include "json/cluster_json.hpp"
 #include "json/run_json.hpp"
 #include "json/training_json.hpp"
+#include "json/what_if_json.hpp"
 #include "zeroplan/io.hpp"
 #include "zeroplan/score.hpp"
 
@@ -39,7 +40,7 @@ TEST(ScenarioDocs, HaveExamplesThatArePlanned) {
 
 TEST(ScenarioDocs, NameEveryKey) {
     const std::string text = read_text_file(docs + "scenario.md");
-    for (const auto& keys : {training_keys(), cluster_keys(), run_keys()})
+    for (const auto& keys : {training_keys(), cluster_keys(), run_keys(), what_if_keys()})
         for (const std::string_view key : keys) EXPECT_THAT(text, HasSubstr("`" + std::string(key) + "`"));
 }
 

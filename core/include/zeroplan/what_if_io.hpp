@@ -1,0 +1,23 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "zeroplan/io.hpp"
+#include "zeroplan/what_if.hpp"
+
+namespace zeroplan {
+
+/// What the request asks, of the scenario that it resolves to (which has checked it).
+WhatIf resolve_what_if(const ScenarioRequest& request, const Scenario& scenario);
+/// scenario_json() with `what_if` in it.
+std::string scenario_json(const Scenario& scenario, const WhatIf& what_if, int indent = 2);
+
+/// What several `--straggler RANK=FACTOR`, `--slow-link LINK=FACTOR` mean; they replace the file's list.
+/// Throws Error{invalid_input} without "=".
+Setting straggler_setting(const std::vector<std::string>& texts, const std::string& origin);
+Setting slow_link_setting(const std::vector<std::string>& texts, const std::string& origin);
+
+/// "90", "90s", "1.5m", "50000h", "30d", "5y" (of 365 days) as seconds.
+Setting duration_setting(std::string pointer, const std::string& text, std::string origin);
+
+}  // namespace zeroplan

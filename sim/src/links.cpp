@@ -1,0 +1,24 @@
+#include "links.hpp"
+
+namespace zeroplan::sim {
+
+LinkTable::LinkTable(const RankClasses& classes, const LinkRates& rates) {
+    const auto add = [this](std::vector<std::uint32_t>& links, double bytes_per_s) {
+        links.push_back(bytes_per_s > 0 ? static_cast<std::uint32_t>(bytes_per_s_.size()) : none);
+        if (bytes_per_s > 0) bytes_per_s_.push_back(bytes_per_s);
+    };
+    for (const AlikeRanks& one : classes.classes) {
+        add(gpu_links_, rates.intra_node_bytes_per_s * one.gpu_link_factor);
+        add(nics_, rates.nic_bytes_per_s * one.nic_factor);
+    }
+}
+
+void LinkTable::add_uses(std::vector<LinkUse>& uses, const CollectiveCost& cost,
+                         std::uint32_t rank_class) const {
+    if (cost.intra_weight > 0 && gpu_links_[rank_class] != none)
+        uses.push_back({gpu_links_[rank_class], cost.intra_weight});
+    if (cost.nic_weight > 0 && nics_[rank_class] != none)
+        uses.push_back({nics_[rank_class], cost.nic_weight});
+}
+
+}  // namespace zeroplan::sim

@@ -1,0 +1,145 @@
+#include "json/what_if_json.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "zeroplan/what_if_io.hpp"
+
+namespace zeroplan {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+ScenarioRequest request(const std::string& what_if, std::uint64_t nodes = 2) {
+    return {.text = R"({"model": {"preset": "gpt2"}, "cluster": {"topology": "dgx-h100", "nodes": )" +
+                    std::to_string(nodes) + R"(}, "what_if": )" + what_if + "}"};
+}
+
+WhatIf read(const ScenarioRequest& asked) {
+    return resolve_what_if(asked, resolve_scenario(asked));
+}
+
+std::string error_of_request(const std::string& what_if) {
+    try {
+        resolve_scenario(request(what_if));
+    } catch (const Error& error) {
+        return error.what();
+    }
+    return "no error";
+}
+
+const char* const everything = R"({
+    "stragglers": [{"rank": 5, "factor": 0.8}, {"rank": 0, "factor": 1}],
+    "slow_links": [{"link": "nic:9", "factor": 0.5}, {"link": "gpu:3", "factor": 0.25},
+                   {"link": "node:1", "factor": 0.1}],
+    "failures": {"gpu_mtbf_s": 1e8, "node_mtbf_s": 5e8, "checkpoint_bytes_per_second": 5e10,
+                 "checkpoint_bytes": 1e12, "checkpoint_interval_s": 1800, "restart_s": 300}})";
+
+TEST(WhatIfJson, HasEveryKey) {
+    const WhatIf what_if = read(request(everything));
+    EXPECT_EQ(what_if.stragglers, (std::vector<Straggler>{{5, 0.8}, {0, 1}}));
+    EXPECT_EQ(what_if.slow_links,
+              (std::vector<SlowLink>{
+                  {SlowLinkKind::nic, 9, 0.5}, {SlowLinkKind::gpu, 3, 0.25}, {SlowLinkKind::node, 1, 0.1}}));
+    ASSERT_TRUE(what_if.failures);
+    EXPECT_EQ(*what_if.failures, (Failures{1e8, 5e8, 5e10, 1e12, 1800, 300}));
+}
+
+TEST(WhatIfJson, IsWrittenBack) {
+    const ScenarioRequest asked = request(everything);
+    const Scenario scenario = resolve_scenario(asked);
+    const WhatIf what_if = resolve_what_if(asked, scenario);
+    const ScenarioRequest saved{.text = scenario_json(scenario, what_if)};
+    EXPECT_EQ(resolve_scenario(saved), scenario);
+    EXPECT_EQ(resolve_what_if(saved, scenario), what_if);
+    // Where nothing is different there is nothing to write.
+    EXPECT_EQ(scenario_json(scenario, WhatIf{}), scenario_json(scenario));
+    EXPECT_TRUE(read(request("{}")).empty());
+    EXPECT_TRUE(read({.text = R"({"model": {"preset": "gpt2"}})"}).empty());
+}
+
+TEST(WhatIfJson, FlagsReplaceTheFilesLists) {
+    ScenarioRequest asked = request(everything);
+    asked.settings = {straggler_setting({"2=0.5", "3=0.6"}, "--straggler"),
+                      slow_link_setting({"nic:0=0.7"}, "--slow-link"),
+                      duration_setting("/what_if/failures/gpu_mtbf_s", "50000h", "--gpu-mtbf")};
+    const WhatIf what_if = read(asked);
+    EXPECT_EQ(what_if.stragglers, (std::vector<Straggler>{{2, 0.5}, {3, 0.6}}));
+    EXPECT_EQ(what_if.slow_links, (std::vector<SlowLink>{{SlowLinkKind::nic, 0, 0.7}}));
+    EXPECT_EQ(what_if.failures->gpu_mtbf_s, 1.8e8);
+    EXPECT_EQ(what_if.failures->restart_s, 300);
+}
+
+TEST(WhatIfJson, DurationsHaveUnits) {
+    const auto seconds = [](const char* text) {
+        return json::parse(duration_setting("/x", text, "--x").json_value);
+    };
+    EXPECT_EQ(seconds("90"), 90);
+    EXPECT_EQ(seconds("90s"), 90);
+    EXPECT_EQ(seconds("1.5m"), 90);
+    EXPECT_EQ(seconds("2h"), 7200);
+    EXPECT_EQ(seconds("30d"), 2592000);
+    EXPECT_EQ(seconds("5y"), 157680000);
+    EXPECT_EQ(seconds("soon"), "soon");
+    EXPECT_EQ(seconds("h"), "h");
+}
+
+TEST(WhatIfJson, NamesWhatIsNotThere) {
+    EXPECT_THAT(error_of_request(R"({"stragglers": [{"rank": 16, "factor": 0.8}]})"),
+                testing::AllOf(HasSubstr("/what_if/stragglers/0/rank"), HasSubstr("no rank 16"),
+                               HasSubstr("0 to 15")));
+    EXPECT_THAT(error_of_request(R"({"slow_links": [{"link": "nik:1", "factor": 0.8}]})"),
+                testing::AllOf(HasSubstr("/what_if/slow_links/0/link"), HasSubstr("did you mean nic:?"),
+                               HasSubstr("gpu:RANK"), HasSubstr("node:NODE")));
+    for (const char* link : {"nic", "nic:", "nic:x", "nic:-1", "nic:1x", "switch:1", ""})
+        EXPECT_THAT(
+            error_of_request(R"({"slow_links": [{"link": ")" + std::string(link) + R"(", "factor": 1}]})"),
+            HasSubstr("no link is named"))
+            << link;
+    EXPECT_THAT(error_of_request(R"({"slow_links": [{"link": "node:2", "factor": 0.8}]})"),
+                testing::AllOf(HasSubstr("no node 2"), HasSubstr("0 to 1")));
+    EXPECT_THAT(error_of_request(R"({"slow_links": [{"link": "gpu:16", "factor": 0.8}]})"),
+                HasSubstr("no rank 16"));
+    EXPECT_THAT(error_of_request(R"({"straggler": []})"), HasSubstr("did you mean \"stragglers\"?"));
+}
+
+TEST(WhatIfJson, RefusesFactorsThatAreNone) {
+    for (const char* factor : {"0", "-0.5", "1.25", "1e300", "\"nan\"", "null", "true"})
+        EXPECT_THAT(
+            error_of_request(R"({"stragglers": [{"rank": 1, "factor": )" + std::string(factor) + "}]}"),
+            HasSubstr("/what_if/stragglers/0/factor"))
+            << factor;
+    EXPECT_THAT(error_of_request(R"({"stragglers": [{"rank": 1, "factor": 1.25}]})"),
+                testing::AllOf(HasSubstr("at most 1, but is 1.25"), HasSubstr("1.25 times as long")));
+    EXPECT_THAT(
+        error_of_request(R"({"stragglers": [{"rank": 1, "factor": 0.5}, {"rank": 1, "factor": 0.6}]})"),
+        HasSubstr("rank 1 has two factors, 0.5 and 0.6"));
+    EXPECT_THAT(
+        error_of_request(
+            R"({"slow_links": [{"link": "nic:1", "factor": 0.5}, {"link": "nic:1", "factor": 0.6}]})"),
+        HasSubstr("nic:1 has two factors, 0.5 and 0.6"));
+}
+
+TEST(WhatIfJson, RefusesFailuresThatAreNone) {
+    EXPECT_THAT(error_of_request(R"({"failures": {"checkpoint_bytes_per_second": 1e9}})"),
+                HasSubstr("nothing fails"));
+    EXPECT_THAT(error_of_request(R"({"failures": {"gpu_mtbf_s": 1e9}})"),
+                testing::AllOf(HasSubstr("/what_if/failures/checkpoint_bytes_per_second"),
+                               HasSubstr("--checkpoint-bandwidth")));
+    for (const char* value : {"0", "-1", "\"5 years\"", "1e99"})
+        EXPECT_THAT(error_of_request(R"({"failures": {"checkpoint_bytes_per_second": 1e9, "gpu_mtbf_s": )" +
+                                     std::string(value) + "}}"),
+                    HasSubstr("/what_if/failures/gpu_mtbf_s"))
+            << value;
+}
+
+TEST(StragglerSetting, WantsAnEqualsSign) {
+    EXPECT_THROW(straggler_setting({"5"}, "--straggler"), Error);
+    EXPECT_THROW(slow_link_setting({"nic:5"}, "--slow-link"), Error);
+}
+
+}  // namespace
+}  // namespace zeroplan

@@ -12,6 +12,7 @@
 #include "request_command.hpp"
 #include "zeroplan/gui/picture.hpp"
 #include "zeroplan/gui/request.hpp"
+#include "zeroplan/what_if_io.hpp"
 
 namespace zeroplan::gui {
 
@@ -191,7 +192,8 @@ bool MainWindow::save(const QString& path) {
         if (resolved() == nullptr)
             throw Error(ErrorCode::invalid_input, "only a configuration that can be planned can be saved",
                         "resolve what the window says first");
-        write_text_file(path.toStdString(), scenario_json(*resolved()) + "\n");
+        const WhatIf what_if = resolve_what_if(request_, *resolved());
+        write_text_file(path.toStdString(), scenario_json(*resolved(), what_if) + "\n");
     } catch (const Error& error) {
         statusBar()->showMessage(sentence(error));
         return false;

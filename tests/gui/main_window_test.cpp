@@ -249,7 +249,8 @@ TEST_F(MainWindowTest, WhatDoesNotFitSaysWhatWould) {
 
 TEST_F(MainWindowTest, OpensAndSavesScenarios) {
     const QString job = write("job.json", R"({"model": {"preset": "gpt2"}, "training": {"zero_stage": 1},
-                                              "cluster": {"topology": "dgx-a100", "nodes": 1}})");
+                                              "cluster": {"topology": "dgx-a100", "nodes": 1},
+                                              "what_if": {"stragglers": [{"rank": 3, "factor": 0.8}]}})");
     window.open(job);
     wait();
     EXPECT_EQ(plan().scenario.model.name, "gpt2");
@@ -262,6 +263,8 @@ TEST_F(MainWindowTest, OpensAndSavesScenarios) {
 
     ASSERT_TRUE(window.save(folder.filePath("saved.json")));
     EXPECT_FALSE(window.isWindowModified());
+    const std::string saved = read_text_file(folder.filePath("saved.json").toStdString());
+    EXPECT_NE(saved.find("stragglers"), std::string::npos);  // which the window doesn't show, but keeps
     const Scenario scenario = plan().scenario;
     window.open(folder.filePath("saved.json"));
     wait();

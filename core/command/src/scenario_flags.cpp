@@ -7,6 +7,7 @@
 
 #include "zeroplan/import.hpp"
 #include "zeroplan/remedies.hpp"
+#include "zeroplan/what_if_io.hpp"
 #include "zeroplan/words.hpp"
 
 namespace zeroplan::command {
@@ -149,13 +150,17 @@ ScenarioRequest to_request(const ScenarioFlags& flags) {
         if (const auto found = flags.values.find(flag.name); found != flags.values.end())
             request.settings.push_back(to_setting(flag, found->second));
     for (const std::string& text : flags.set) request.settings.push_back(parse_setting(text, "--set"));
+    request.settings.insert(request.settings.end(), flags.more.begin(), flags.more.end());
     for (const Import& import : read_imports(flags, {})) request.imported.push_back(import.scenario);
     return request;
 }
 
 Scenario resolve(const ScenarioFlags& flags) {
-    Scenario scenario = resolve_scenario(to_request(flags));
-    if (!flags.save_scenario.empty()) write_text_file(flags.save_scenario, scenario_json(scenario) + "\n");
+    const ScenarioRequest request = to_request(flags);
+    Scenario scenario = resolve_scenario(request);
+    if (!flags.save_scenario.empty())
+        write_text_file(flags.save_scenario,
+                        scenario_json(scenario, resolve_what_if(request, scenario)) + "\n");
     return scenario;
 }
 

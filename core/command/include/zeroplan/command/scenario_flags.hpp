@@ -19,6 +19,7 @@ struct ScenarioFlags {
     std::map<std::string, std::string> values;  ///< flag ("--tp") → its text
     std::vector<std::string> set;               ///< --set, in order
     std::string save_scenario;                  ///< --save-scenario, "" = don't
+    std::vector<Setting> more;                  ///< what flags of one program alone set; they come last
 };
 
 /// Adds the flags to `app`; `flags` must outlive the parsing.

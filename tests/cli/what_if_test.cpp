@@ -1,0 +1,162 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "cli/run_program.hpp"
+
+namespace zeroplan::test {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+using Arguments = std::vector<std::string>;
+
+std::string content_of(const std::string& path) {
+    std::ifstream file(path);
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
+Arguments gpt2(const Arguments& more) {
+    Arguments arguments{"sim",    "--model", "gpt2",  "--topology", "dgx-h100",      "--nodes", "2",
+                        "--zero", "3",       "--seq", "1024",       "--micro-batch", "8"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+}
+
+class WhatIfCommand : public testing::Test {
+protected:
+    void SetUp() override {
+        if (!std::filesystem::exists(std::string(ZEROPLAN_BIN_DIR) + "/zeroplan-sim"))
+            GTEST_SKIP() << "built without SimGrid";
+    }
+    TemporaryFolder folder_;
+};
+
+TEST_F(WhatIfCommand, TellsTheStepWithAndWithoutAStraggler) {
+    const json without = json::parse(zeroplan(gpt2({"--json"})).out);
+    const Outcome result = zeroplan(gpt2({"--straggler", "5=0.5", "--slow-link", "nic:9=0.5", "--json"}));
+    ASSERT_EQ(result.status, 0) << result.err;
+    const json report = json::parse(result.out);
+    const json& what_if = report["what_if"];
+    EXPECT_EQ(what_if["step_time_without_s"], without["step_time_s"]);
+    ASSERT_EQ(what_if["causes"].size(), 2U);
+    EXPECT_EQ(what_if["causes"][0]["cause"], "rank 5 computes at 0.5 of its speed");
+    EXPECT_EQ(what_if["causes"][1]["cause"], "the NIC of rank 9 at 0.5 of its bandwidth");
+    EXPECT_GT(what_if["causes"][0]["added_s"], 0);
+    EXPECT_GT(what_if["causes"][1]["added_s"], 0);
+    EXPECT_EQ(what_if["causes"][1]["step_time_s"], report["step_time_s"]);
+    EXPECT_EQ(what_if["waited_for"]["ranks"], "5");
+    // The ranks that differ are groups of their own, in memory, times and trace.
+    EXPECT_EQ(report["step_times"].size(), 3U);
+    EXPECT_EQ(report["memory"]["rank_groups"][1]["ranks"], "5");
+    EXPECT_EQ(report["memory"]["peak_device_bytes"], without["memory"]["peak_device_bytes"]);
+    EXPECT_EQ(report["scenario"]["what_if"]["stragglers"], json::parse(R"([{"rank": 5, "factor": 0.5}])"));
+}
+
+TEST_F(WhatIfCommand, SaysInTextWhomEverybodyWaitsFor) {
+    const Outcome result = zeroplan(gpt2({"--straggler", "5=0.5"}));
+    ASSERT_EQ(result.status, 0) << result.err;
+    EXPECT_THAT(result.out, HasSubstr("What if"));
+    EXPECT_THAT(result.out, HasSubstr("rank 5 computes at 0.5 of its speed"));
+    EXPECT_THAT(result.out, HasSubstr("everybody waits for rank 5"));
+    EXPECT_THAT(zeroplan(gpt2({})).out, testing::Not(HasSubstr("What if")));
+}
+
+TEST_F(WhatIfCommand, DrawsTheStragglerApart) {
+    const std::string trace = folder_.path("trace.json");
+    ASSERT_EQ(zeroplan(gpt2({"--straggler", "5=0.5", "--quiet", "--trace", trace})).status, 0);
+    const std::string text = content_of(trace);
+    EXPECT_TRUE(json::accept(text));
+    EXPECT_THAT(text, HasSubstr("\"ranks 5\""));
+    EXPECT_THAT(text, HasSubstr("\"ranks 0-4,6-15\""));
+}
+
+TEST_F(WhatIfCommand, IsSavedWithTheScenario) {
+    const std::string saved = folder_.path("saved.json"), again = folder_.path("again.json");
+    const Arguments flags{"--straggler",
+                          "5=0.5",
+                          "--slow-link",
+                          "node:1=0.5",
+                          "--gpu-mtbf",
+                          "5y",
+                          "--checkpoint-bandwidth",
+                          "5e9",
+                          "--restart-time",
+                          "5m",
+                          "--json",
+                          "--save-scenario",
+                          saved};
+    const Outcome first = zeroplan(gpt2(flags));
+    ASSERT_EQ(first.status, 0) << first.err;
+    const json what_if = json::parse(content_of(saved))["what_if"];
+    EXPECT_EQ(what_if["slow_links"], json::parse(R"([{"link": "node:1", "factor": 0.5}])"));
+    EXPECT_EQ(what_if["failures"]["gpu_mtbf_s"], 5 * 365 * 86400);
+    const Outcome second = zeroplan({"sim", "--scenario", saved, "--json", "--save-scenario", again});
+    ASSERT_EQ(second.status, 0) << second.err;
+    EXPECT_EQ(content_of(again), content_of(saved));
+    EXPECT_EQ(json::parse(second.out)["what_if"], json::parse(first.out)["what_if"]);
+    EXPECT_EQ(json::parse(second.out)["failures"], json::parse(first.out)["failures"]);
+    // A plan is the same, and keeps what it was given.
+    ASSERT_EQ(zeroplan({"plan", "--scenario", saved, "--quiet", "--save-scenario", again}).status, 0);
+    EXPECT_EQ(content_of(again), content_of(saved));
+}
+
+TEST_F(WhatIfCommand, TellsTheGoodputOfALongRun) {
+    const Outcome result =
+        zeroplan(gpt2({"--gpu-mtbf", "50000h", "--node-mtbf", "5y", "--checkpoint-bandwidth", "5e9",
+                       "--checkpoint-interval", "30m", "--restart-time", "5m"}));
+    ASSERT_EQ(result.status, 0) << result.err;
+    for (const char* part :
+         {"A long run with failures", "as asked", "30 min", "best", "Daly", "Young", "goodput"})
+        EXPECT_THAT(result.out, HasSubstr(part));
+    const Outcome as_json = zeroplan(
+        gpt2({"--gpu-mtbf", "50000h", "--checkpoint-bandwidth", "5e9", "--restart-time", "300", "--json"}));
+    const json report = json::parse(as_json.out), failures = report["failures"];
+    EXPECT_NEAR(failures["mtbf_s"].get<double>(), 50000 * 3600.0 / 16, 1e-6);
+    EXPECT_EQ(failures["intervals"].size(), 3U);
+    EXPECT_NEAR(failures["step_time_with_failures_s"].get<double>(),
+                report["step_time_s"].get<double>() / failures["goodput"].get<double>(), 1e-12);
+}
+
+struct Wrong {
+    const char* name;
+    Arguments flags;
+    std::vector<std::string> expected;
+};
+
+TEST_F(WhatIfCommand, BadInputIsOneClearErrorAndExitStatusTwo) {
+    const std::vector<Wrong> all{
+        {"rank", {"--straggler", "16=0.8"}, {"command line: --straggler", "no rank 16", "0 to 15"}},
+        {"no factor", {"--straggler", "5"}, {"command line: --straggler", "5=0.8"}},
+        {"zero", {"--straggler", "5=0"}, {"--straggler", "above 0 and at most 1, but is 0"}},
+        {"negative", {"--straggler", "5=-1"}, {"--straggler", "above 0", "-1"}},
+        {"nan", {"--straggler", "5=nan"}, {"--straggler", "\"nan\""}},
+        {"faster", {"--straggler", "5=1.2"}, {"--straggler", "at most 1, but is 1.2"}},
+        {"a word", {"--straggler", "rank5=0.8"}, {"--straggler", "\"rank5\""}},
+        {"twice", {"--straggler", "5=0.8", "--straggler", "5=0.9"}, {"rank 5 has two factors"}},
+        {"link",
+         {"--slow-link", "nvlink:3=0.5"},
+         {"command line: --slow-link", "nic:RANK", "gpu:RANK", "node:NODE"}},
+        {"node", {"--slow-link", "node:2=0.5"}, {"--slow-link", "no node 2", "0 to 1"}},
+        {"link factor", {"--slow-link", "nic:3=0"}, {"--slow-link", "above 0"}},
+        {"no bandwidth", {"--gpu-mtbf", "5y"}, {"--checkpoint-bandwidth"}},
+        {"no failures", {"--checkpoint-bandwidth", "5e9"}, {"nothing fails", "--gpu-mtbf"}},
+        {"no time",
+         {"--gpu-mtbf", "often", "--checkpoint-bandwidth", "5e9"},
+         {"command line: --gpu-mtbf", "\"often\""}},
+    };
+    for (const Wrong& wrong : all) {
+        SCOPED_TRACE(wrong.name);
+        const Outcome outcome = zeroplan(gpt2(wrong.flags));
+        EXPECT_EQ(outcome.status, 2);
+        EXPECT_EQ(outcome.out, "");
+        for (const std::string& part : wrong.expected) EXPECT_THAT(outcome.err, HasSubstr(part));
+    }
+}
+
+}  // namespace
+}  // namespace zeroplan::test

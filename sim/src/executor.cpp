@@ -14,27 +14,48 @@ namespace sg = compat::sg;
 /// completion. Plain durations are timers of the kernel, which cost least.
 class Executor {
 public:
-    Executor(const StepGraph& graph, const Fabric& fabric, NodeTime* times,
-             std::atomic<std::uint64_t>& finished)
+    Executor(const StepGraph& graph, const Fabric& fabric, NodeTime* times, Execution& execution)
         : graph_(graph),
           fabric_(fabric),
           times_(times),
-          finished_(finished),
+          execution_(execution),
           waits_for_(graph.nodes.size()),
           flow_of_(graph.nodes.size()) {
-        for (std::size_t i = 0; i < graph.nodes.size(); ++i) waits_for_[i] = graph.nodes[i].waits_for;
         compat::on_comm_completion([this](const sg::Activity& activity) { flow_completed(activity); });
     }
 
     void run(sg::Engine& engine) {
-        for (std::uint32_t i = 0; i < waits_for_.size(); ++i)
-            if (waits_for_[i] == 0) ready_.push_back(i);
+        job_left_ = graph_.background;
+        begin(0, graph_.background);
+        begin_background();
         start_ready();
         engine.run();
         last_completed_ = nullptr;
     }
 
 private:
+    /// Makes the nodes from `first` up to `last` ready to run, once more if they have run.
+    void begin(std::uint32_t first, std::uint32_t last) {
+        for (std::uint32_t i = first; i < last; ++i) {
+            waits_for_[i] = graph_.nodes[i].waits_for;
+            if (waits_for_[i] == 0) ready_.push_back(i);
+        }
+    }
+
+    void begin_background() {
+        background_left_ = static_cast<std::uint32_t>(graph_.nodes.size()) - graph_.background;
+        background_began_ = sg::Engine::get_clock();
+        if (job_left_ > 0) begin(graph_.background, static_cast<std::uint32_t>(graph_.nodes.size()));
+    }
+
+    /// A step that takes no time would never let the clock go on.
+    void background_step_ended() {
+        if (job_left_ == 0) return;
+        ++execution_.background_steps;
+        execution_.background_s = sg::Engine::get_clock();
+        if (sg::Engine::get_clock() > background_began_) begin_background();
+    }
+
     void start_ready() {
         if (starting_) return;  // a node of no duration ends inside its own start
         starting_ = true;
@@ -47,6 +68,7 @@ private:
     }
 
     void start(std::uint32_t node) {
+        if (job_left_ == 0) return;  // what the other job still has to do is of no interest
         times_[node].start_s = sg::Engine::get_clock();
         const StepGraph::Node& n = graph_.nodes[node];
         if (n.collective == no_collective) {
@@ -91,15 +113,22 @@ private:
 
     void finish(std::uint32_t node) {
         times_[node].end_s = sg::Engine::get_clock();
-        finished_.fetch_add(1, std::memory_order_relaxed);
+        const bool in_background = node >= graph_.background;
+        if (!in_background) {
+            execution_.finished.fetch_add(1, std::memory_order_relaxed);
+            --job_left_;
+        }
         for (std::uint32_t k = graph_.first_successor[node]; k < graph_.first_successor[node + 1]; ++k)
             if (--waits_for_[graph_.successors[k]] == 0) ready_.push_back(graph_.successors[k]);
+        if (in_background && --background_left_ == 0) background_step_ended();
     }
 
     const StepGraph& graph_;
     const Fabric& fabric_;
     NodeTime* times_;
-    std::atomic<std::uint64_t>& finished_;
+    Execution& execution_;
+    std::uint32_t job_left_ = 0, background_left_ = 0;  ///< nodes that have not ended
+    double background_began_ = 0;
     std::vector<std::uint32_t> waits_for_;
     std::vector<sg::CommPtr> flow_of_;
     sg::CommPtr last_completed_;
@@ -109,18 +138,18 @@ private:
 
 }  // namespace
 
-void execute_on_simgrid(const StepGraph& graph, NodeTime* times, std::atomic<std::uint64_t>& finished) {
+void execute_on_simgrid(const StepGraph& graph, NodeTime* times, Execution& execution) {
     std::string name = "zeroplan-sim";
     char* arguments[] = {name.data(), nullptr};
     int count = 1;
     sg::Engine engine(&count, arguments);
     compat::configure();
     const Fabric fabric(engine, graph);
-    Executor executor(graph, fabric, times, finished);
+    Executor executor(graph, fabric, times, execution);
     executor.run(engine);
-    if (finished != graph.nodes.size())
+    if (execution.finished != graph.background)
         throw Error(ErrorCode::run_failed, fmt::format("the simulation stopped after {} of {} operations",
-                                                       finished.load(), graph.nodes.size()));
+                                                       execution.finished.load(), graph.background));
 }
 
 }  // namespace zeroplan::sim

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <map>
 
+#include "uplinks.hpp"
+
 namespace zeroplan::sim {
 namespace {
 
@@ -43,6 +45,55 @@ void add_loads(std::vector<LinkLoad>& loads, const std::string& name, const Kind
     }
 }
 
+/// What the collectives that a class brings to its communicators, and its messages, send up from each leaf.
+class UplinkBytes {
+public:
+    UplinkBytes(const TimedProgram& program, const RankClasses& classes, std::uint32_t rank_class)
+        : program_(program), classes_(classes), class_(rank_class) {}
+
+    std::map<std::uint64_t, double> up() const {
+        std::map<std::uint32_t, double> runs;  // how often each collective runs in a step
+        std::map<std::uint32_t, std::uint32_t> channel;
+        for (const TimedSection& section : program_.sections)
+            for (const TimedNode& node : section.nodes) {
+                if (node.collective == no_collective) continue;
+                runs[node.collective] += static_cast<double>(section.repeat);
+                if (node.transfer == TransferSide::send) channel[node.collective] = node.channel;
+            }
+        std::map<std::uint64_t, double> bytes;
+        for (const auto& [collective, times] : runs) {
+            const auto message = channel.find(collective);
+            const double unit = program_.collectives[collective].cost.unit_bytes;
+            const LeafCrossing crossing = message != channel.end()
+                                              ? messages(classes_, class_, message->second, cost(collective))
+                                              : collectives(collective);
+            for (const auto& [leaf, units] : crossing.up) bytes[leaf] += times * units * unit;
+        }
+        return bytes;
+    }
+
+private:
+    const CollectiveCost& cost(std::uint32_t collective) const {
+        return program_.collectives[collective].cost;
+    }
+
+    /// Of all communicators of the kind; the first of their classes brings them.
+    LeafCrossing collectives(std::uint32_t collective) const {
+        const auto kind = static_cast<std::size_t>(program_.collectives[collective].group);
+        const ClassCommunicator& communicator =
+            classes_.communicators[classes_.classes[class_].communicator[kind]];
+        LeafCrossing sum;
+        if (communicator.classes.front() != class_) return sum;
+        for (const CommunicatorSite& site : communicator.sites)
+            sum += leaf_crossing(cost(collective), site.leaves, site.ranks);
+        return sum;
+    }
+
+    const TimedProgram& program_;
+    const RankClasses& classes_;
+    std::uint32_t class_;
+};
+
 }  // namespace
 
 std::vector<LinkLoad> link_loads(const std::vector<TimedProgram>& programs, const RankClasses& classes,
@@ -64,6 +115,19 @@ std::vector<LinkLoad> link_loads(const std::vector<TimedProgram>& programs, cons
               rates.intra_node_bytes_per_s, step_time_s);
     add_loads(loads, "nic", nics, rates.nic_bytes_per_s, step_time_s);
     return loads;
+}
+
+void add_uplink_load(std::vector<LinkLoad>& loads, const std::vector<TimedProgram>& programs,
+                     const RankClasses& classes, double uplink_bytes_per_s, double step_time_s) {
+    if (!(uplink_bytes_per_s > 0)) return;
+    std::map<std::uint64_t, double> bytes;  // by leaf
+    for (std::uint32_t c = 0; c < programs.size(); ++c)
+        for (const auto& [leaf, sent] : UplinkBytes(programs[c], classes, c).up()) bytes[leaf] += sent;
+    double most = 0;
+    for (const auto& [leaf, sent] : bytes) most = std::max(most, sent);
+    if (most > 0)
+        loads.push_back({"leaf uplink, fullest", bytes.size(), uplink_bytes_per_s, most,
+                         most / (uplink_bytes_per_s * step_time_s)});
 }
 
 }  // namespace zeroplan::sim

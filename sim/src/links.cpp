@@ -2,10 +2,10 @@
 
 namespace zeroplan::sim {
 
-LinkTable::LinkTable(const RankClasses& classes, const LinkRates& rates) {
-    const auto add = [this](std::vector<std::uint32_t>& links, double bytes_per_s) {
-        links.push_back(bytes_per_s > 0 ? static_cast<std::uint32_t>(bytes_per_s_.size()) : none);
-        if (bytes_per_s > 0) bytes_per_s_.push_back(bytes_per_s);
+LinkTable::LinkTable(const RankClasses& classes, const LinkRates& rates, std::vector<double>& bytes_per_s) {
+    const auto add = [&bytes_per_s](std::vector<std::uint32_t>& links, double rate) {
+        links.push_back(rate > 0 ? static_cast<std::uint32_t>(bytes_per_s.size()) : none);
+        if (rate > 0) bytes_per_s.push_back(rate);
     };
     for (const AlikeRanks& one : classes.classes) {
         add(gpu_links_, rates.intra_node_bytes_per_s * one.gpu_link_factor);

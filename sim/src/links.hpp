@@ -18,14 +18,13 @@ struct LinkUse {
 /// max-min fair, so that of links crossed by the same flows only the tightest can bind.
 class LinkTable {
 public:
-    LinkTable(const RankClasses& classes, const LinkRates& rates);
-    const std::vector<double>& bytes_per_s() const { return bytes_per_s_; }
+    /// Adds the links to those in `bytes_per_s`.
+    LinkTable(const RankClasses& classes, const LinkRates& rates, std::vector<double>& bytes_per_s);
     /// What a flow of `cost` crosses on the way through a rank of class `rank_class`.
     void add_uses(std::vector<LinkUse>& uses, const CollectiveCost& cost, std::uint32_t rank_class) const;
 
 private:
     static constexpr std::uint32_t none = 0xffffffffU;
-    std::vector<double> bytes_per_s_;
     std::vector<std::uint32_t> gpu_links_, nics_;  ///< by class
 };
 

@@ -3,123 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
-#include <memory>
-#include <new>
 
-#include "child_process.hpp"
-#include "executor.hpp"
 #include "link_loads.hpp"
-#include "step_graph.hpp"
-#include "waiting.hpp"
-#include "zeroplan/rank_classes.hpp"
+#include "simulation.hpp"
 
 namespace zeroplan {
 namespace {
 
-NodeTimes times_of_runs(const std::vector<std::uint32_t>& node_of_run, const NodeTime* times) {
-    NodeTimes result;
-    result.reserve(node_of_run.size());
-    for (const std::uint32_t node : node_of_run) result.push_back(times[node]);
-    return result;
-}
-
-/// Executes a graph in a child process that writes into shared memory. By class: the times of its runs.
-std::vector<NodeTimes> execute(const sim::StepGraph& graph, const std::function<void(double)>& progress) {
-    if (graph.nodes.empty()) return std::vector<NodeTimes>(graph.node_of_run.size());
-
-    using Counter = std::atomic<std::uint64_t>;
-    static_assert(Counter::is_always_lock_free && sizeof(Counter) <= sizeof(NodeTime));
-    const sim::SharedMemory memory((graph.nodes.size() + 1) * sizeof(NodeTime));
-    auto* finished = new (memory.data()) Counter(0);
-    NodeTime* times = static_cast<NodeTime*>(memory.data()) + 1;
-    std::uninitialized_default_construct_n(times, graph.nodes.size());
-
-    const auto report_progress = [&] {
-        if (progress)
-            progress(static_cast<double>(finished->load()) / static_cast<double>(graph.nodes.size()));
-    };
-    sim::run_in_child([&] { sim::execute_on_simgrid(graph, times, *finished); }, report_progress);
-    std::vector<NodeTimes> result;
-    for (const auto& runs : graph.node_of_run) result.push_back(times_of_runs(runs, times));
-    return result;
-}
-
-/// A simulated step of all classes that the ranks fall into.
-struct SimulatedStep {
-    RankClasses classes;
-    std::vector<TimedProgram> programs;   ///< by class
-    std::vector<StepTimeline> timelines;  ///< by class
-    std::optional<WaitedFor> waited_for;
-
-    double step_time_s() const {
-        double slowest = 0;
-        for (const StepTimeline& timeline : timelines) slowest = std::max(slowest, timeline.step_time_s);
-        return slowest;
-    }
-    /// Of a step that a class only communicates or stands idle.
-    double without_work_s(std::size_t number) const {
-        return timelines[number].exposed_communication_s + timelines[number].bubble_s;
-    }
-    /// How much longer others than `ranks` are without work than these, mean over the others.
-    double others_wait_s(const std::vector<RankRange>& ranks) const {
-        double sum = 0, others = 0;
-        for (std::size_t c = 0; c < timelines.size(); ++c) {
-            if (classes.classes[c].ranks == ranks) continue;
-            sum += without_work_s(c) * static_cast<double>(classes.classes[c].count());
-            others += static_cast<double>(classes.classes[c].count());
-        }
-        return others > 0 ? sum / others - without_work_s(classes.class_of(ranks.front().first)) : 0;
-    }
-    /// Mean over all ranks.
-    double mean(double StepTimeline::*figure) const {
-        double sum = 0, ranks = 0;
-        for (std::size_t c = 0; c < timelines.size(); ++c) {
-            sum += timelines[c].*figure * static_cast<double>(classes.classes[c].count());
-            ranks += static_cast<double>(classes.classes[c].count());
-        }
-        return sum / ranks;
-    }
-};
-
-class Simulation {
-public:
-    Simulation(const Plan& plan, const SimOptions& options, std::size_t runs)
-        : plan_(plan), options_(options), runs_(runs), rates_(link_rates(plan.scenario.cluster)) {
-        for (std::uint32_t p = 0; p < plan.programs.size(); ++p) programs_.push_back(time_program(plan, p));
-    }
-
-    SimulatedStep run(const WhatIf& what_if) {
-        SimulatedStep step;
-        step.classes = rank_classes(plan_, what_if);
-        for (std::uint32_t c = 0; c < step.classes.classes.size(); ++c)
-            step.programs.push_back(
-                as_class(programs_[step.classes.classes[c].program], step.classes, c, rates_));
-        bool whole = true;
-        step.timelines = time_steps(step.programs, [&](const std::vector<TimedProgram>& executed) {
-            const sim::StepGraph graph = sim::build_step_graph(executed, step.classes, rates_);
-            std::vector<NodeTimes> times = execute(graph, [this](double share) { report(share); });
-            if (whole) step.waited_for = sim::waited_for(step.programs, executed, graph, times, step.classes);
-            whole = false;
-            return times;
-        });
-        ++done_;
-        return step;
-    }
-
-private:
-    void report(double share) const {
-        if (options_.progress)
-            options_.progress((static_cast<double>(done_) + share) / static_cast<double>(runs_));
-    }
-
-    const Plan& plan_;
-    const SimOptions& options_;
-    std::size_t runs_, done_ = 0;
-    LinkRates rates_;
-    std::vector<TimedProgram> programs_;  ///< by program of the plan
-};
+using sim::SimulatedStep;
+using sim::Simulation;
+using sim::uplink_bytes_per_s;
 
 /// What a what-if changes, one cause after the other.
 struct Cause {
@@ -149,6 +43,15 @@ std::vector<Cause> causes_of(const WhatIf& asked) {
     WhatIf so_far;
     add_causes(causes, so_far, &WhatIf::stragglers, asked.stragglers, "ranks that compute slower");
     add_causes(causes, so_far, &WhatIf::slow_links, asked.slow_links, "links with less bandwidth");
+    if (asked.leaf_switches) {
+        so_far.leaf_switches = asked.leaf_switches;
+        so_far.placement = asked.placement;
+        causes.push_back({describe(*asked.leaf_switches, asked.placement), so_far});
+    }
+    if (asked.background) {
+        so_far.background = asked.background;
+        causes.push_back({asked.background->name + " beside it", so_far});
+    }
     return causes;
 }
 
@@ -159,6 +62,15 @@ StepCause difference(const std::string& cause, const SimulatedStep& before, cons
             .added_s = after.step_time_s() - before.step_time_s(),
             .added_exposed_communication_s = more(&StepTimeline::exposed_communication_s),
             .added_idle_s = more(&StepTimeline::bubble_s)};
+}
+
+/// The other job, and how long its step takes where it has its leaf switches for itself.
+NeighbourJob neighbour(const Plan& other, const WhatIf& what_if, std::optional<double> beside_s) {
+    SimOptions alone;
+    alone.what_if.leaf_switches = what_if.leaf_switches;
+    alone.what_if.placement = background_placement(what_if);
+    const double step_time_s = Simulation(other, alone, 1).run(alone.what_if).step_time_s();
+    return {what_if.background->name, other.scenario.world_size(), step_time_s, beside_s};
 }
 
 StepTimeline slowest(std::vector<StepTimeline> steps) {
@@ -189,6 +101,9 @@ SimReport simulate(const Plan& plan, const SimOptions& options) {
             report.what_if->waited_for = step.waited_for;
             report.what_if->waited_for->waiting_s = step.others_wait_s(step.waited_for->ranks);
         }
+        if (simulation.other_plan())
+            report.what_if->background =
+                neighbour(*simulation.other_plan(), options.what_if, step.background_step_s);
     }
     report.closed_form =
         causes.empty() ? closed_form_step(plan, 0) : slowest(closed_form_steps(plan, step.classes));
@@ -203,6 +118,8 @@ SimReport simulate(const Plan& plan, const SimOptions& options) {
     }
     report.throughput = throughput(plan, step.step_time_s());
     report.links = sim::link_loads(step.programs, step.classes, plan.scenario.cluster, step.step_time_s());
+    sim::add_uplink_load(report.links, step.programs, step.classes, uplink_bytes_per_s(options.what_if, plan),
+                         step.step_time_s());
     report.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
     return report;
 }

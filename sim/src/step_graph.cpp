@@ -5,25 +5,28 @@
 #include <array>
 #include <map>
 
+#include "uplinks.hpp"
+
 namespace zeroplan::sim {
 namespace {
 
-class GraphBuilder {
-public:
-    GraphBuilder(const std::vector<TimedProgram>& programs, const RankClasses& classes,
-                 const LinkRates& rates)
-        : programs_(programs),
-          classes_(classes),
-          links_(classes, rates),
-          shared_(classes.communicators.size()) {
-        graph_.link_bytes_per_s = links_.bytes_per_s();
-    }
+using Edges = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
 
-    StepGraph build() {
+/// Adds the nodes, flows and edges of one job.
+class JobBuilder {
+public:
+    JobBuilder(const GraphJob& job, StepGraph& graph, Edges& edges, Uplinks& uplinks)
+        : programs_(job.programs),
+          classes_(job.classes),
+          links_(job.classes, job.rates, graph.link_bytes_per_s),
+          graph_(graph),
+          edges_(edges),
+          uplinks_(uplinks),
+          shared_(job.classes.communicators.size()) {}
+
+    void add() {
         for (std::uint32_t c = 0; c < programs_.size(); ++c) add_class(c);
         join_transfers();
-        link_successors();
-        return std::move(graph_);
     }
 
 private:
@@ -70,7 +73,9 @@ private:
         }
         const TimedCollective& collective = programs_[class_].collectives[node.collective];
         if (node.transfer == TransferSide::send) {
-            graph_.nodes.push_back({0, flow(node.collective, collective.cost, {class_}), 0});
+            const auto [number, is_new] = flow(node.collective, collective.cost, {class_});
+            if (is_new) uplinks_.add(number, messages(classes_, class_, node.channel, collective.cost));
+            graph_.nodes.push_back({0, number, 0});
             return id;
         }
         return add_collective(node, collective, id);
@@ -84,7 +89,11 @@ private:
         std::vector<std::uint32_t>& shared = shared_[number][node.lane];
         const std::size_t position = seen_[{number, node.lane}]++;
         if (communicator.classes.front() == class_) {
-            graph_.nodes.push_back({0, flow(node.collective, collective.cost, communicator.classes), 0});
+            const auto [flow_number, is_new] = flow(node.collective, collective.cost, communicator.classes);
+            if (is_new)
+                for (const CommunicatorSite& site : communicator.sites)
+                    uplinks_.add(flow_number, leaf_crossing(collective.cost, site.leaves, site.ranks));
+            graph_.nodes.push_back({0, flow_number, 0});
             shared.push_back(id);
             return id;
         }
@@ -94,9 +103,9 @@ private:
         return shared[position];
     }
 
-    /// The flow of a collective of this class' program.
-    std::uint32_t flow(std::uint32_t collective, const CollectiveCost& cost,
-                       const std::vector<std::uint32_t>& rank_classes) {
+    /// The flow of a collective of this class' program, and whether it is new.
+    std::pair<std::uint32_t, bool> flow(std::uint32_t collective, const CollectiveCost& cost,
+                                        const std::vector<std::uint32_t>& rank_classes) {
         const auto next = static_cast<std::uint32_t>(graph_.flows.size());
         const auto [place, is_new] = flow_of_.try_emplace(collective, next);
         if (is_new) {
@@ -104,7 +113,7 @@ private:
             added.cost = cost;
             for (const std::uint32_t c : rank_classes) links_.add_uses(added.links, cost, c);
         }
-        return place->second;
+        return {place->second, is_new};
     }
 
     [[noreturn]] static void refuse() {
@@ -133,34 +142,45 @@ private:
         ++graph_.nodes[to].waits_for;
     }
 
-    void link_successors() {
-        graph_.first_successor.assign(graph_.nodes.size() + 1, 0);
-        for (const auto& [from, to] : edges_) ++graph_.first_successor[from + 1];
-        for (std::size_t i = 1; i < graph_.first_successor.size(); ++i)
-            graph_.first_successor[i] += graph_.first_successor[i - 1];
-        graph_.successors.resize(edges_.size());
-        std::vector<std::uint32_t> next = graph_.first_successor;
-        for (const auto& [from, to] : edges_) graph_.successors[next[from]++] = to;
-    }
-
     const std::vector<TimedProgram>& programs_;
     const RankClasses& classes_;
     LinkTable links_;
-    StepGraph graph_;
+    StepGraph& graph_;
+    Edges& edges_;
+    Uplinks& uplinks_;
     std::uint32_t class_ = 0;                                            ///< that is added
     std::map<std::uint32_t, std::uint32_t> flow_of_;                     ///< of its program's collectives
     std::map<std::pair<std::uint32_t, std::size_t>, std::size_t> seen_;  ///< by communicator and lane
     std::vector<ByLane> shared_;                                         ///< nodes by communicator
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<std::uint32_t>> sends_,
         receives_;  ///< nodes by channel and class
-    std::vector<std::pair<std::uint32_t, std::uint32_t>> edges_;
 };
+
+void link_successors(StepGraph& graph, const Edges& edges) {
+    graph.first_successor.assign(graph.nodes.size() + 1, 0);
+    for (const auto& [from, to] : edges) ++graph.first_successor[from + 1];
+    for (std::size_t i = 1; i < graph.first_successor.size(); ++i)
+        graph.first_successor[i] += graph.first_successor[i - 1];
+    graph.successors.resize(edges.size());
+    std::vector<std::uint32_t> next = graph.first_successor;
+    for (const auto& [from, to] : edges) graph.successors[next[from]++] = to;
+}
 
 }  // namespace
 
-StepGraph build_step_graph(const std::vector<TimedProgram>& programs, const RankClasses& classes,
-                           const LinkRates& rates) {
-    return GraphBuilder(programs, classes, rates).build();
+StepGraph build_step_graph(const GraphJob& job, const GraphJob* background, double uplink_bytes_per_s) {
+    StepGraph graph;
+    Edges edges;
+    Uplinks uplinks(uplink_bytes_per_s);
+    JobBuilder(job, graph, edges, uplinks).add();
+    graph.background = static_cast<std::uint32_t>(graph.nodes.size());
+    const std::size_t classes = graph.node_of_run.size();
+    if (background != nullptr) JobBuilder(*background, graph, edges, uplinks).add();
+    graph.node_of_run.resize(classes);  // nobody asks for the times of the other job
+    uplinks.finish(graph.link_bytes_per_s,
+                   [&graph](std::uint32_t flow, LinkUse use) { graph.flows[flow].links.push_back(use); });
+    link_successors(graph, edges);
+    return graph;
 }
 
 }  // namespace zeroplan::sim

@@ -14,6 +14,13 @@ struct GraphFlow {
     std::vector<LinkUse> links;
 };
 
+/// A job as its classes of ranks run it: one program a class.
+struct GraphJob {
+    const std::vector<TimedProgram>& programs;
+    const RankClasses& classes;
+    LinkRates rates;
+};
+
 /// The step of every class of ranks as one graph: repetitions written out and lanes turned into edges.
 /// Classes that meet in a communicator share each of its collectives as one node, which starts when the last
 /// of them is ready; stages of a pipeline are joined from each send to its receive.
@@ -30,11 +37,13 @@ struct StepGraph {
     std::vector<std::uint32_t> successors;
     /// By class: the node that each of its program's runs (section, repetition, node) became.
     std::vector<std::vector<std::uint32_t>> node_of_run;
+    std::uint32_t background = 0;  ///< the first node of the job in the background, whose steps repeat
 };
 
-/// Of `programs`, one a class of `classes`. Throws Error{not_supported} if classes that meet in a
+/// Of a job, and of one in the background if there is any, on leaf switches whose uplinks have
+/// `uplink_bytes_per_s` (0: they don't block). Throws Error{not_supported} if classes that meet in a
 /// communicator don't issue the same collectives in the same order.
-StepGraph build_step_graph(const std::vector<TimedProgram>& programs, const RankClasses& classes,
-                           const LinkRates& rates);
+StepGraph build_step_graph(const GraphJob& job, const GraphJob* background = nullptr,
+                           double uplink_bytes_per_s = 0);
 
 }  // namespace zeroplan::sim

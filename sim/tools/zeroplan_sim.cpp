@@ -1,8 +1,6 @@
-#include <array>
-#include <map>
-
 #include <CLI/CLI.hpp>
 
+#include "what_if_flags.hpp"
 #include "zeroplan/command/output.hpp"
 #include "zeroplan/command/output_files.hpp"
 #include "zeroplan/command/progress_line.hpp"
@@ -20,47 +18,9 @@ namespace {
 struct Flags {
     zeroplan::command::ScenarioFlags scenario;
     zeroplan::command::OutputFlags output;
-    std::vector<std::string> stragglers, slow_links;
-    std::map<std::string, std::string> failures;  ///< flag → its text
+    zeroplan::WhatIfFlags what_if;
     std::string trace, csv;
 };
-
-constexpr const char* straggler_flag = "--straggler";
-constexpr const char* slow_link_flag = "--slow-link";
-
-/// Keys of what_if.failures.
-struct FailureFlag {
-    const char* name;
-    const char* pointer;
-    bool is_duration;
-    const char* type;
-    const char* help;
-};
-constexpr std::array failure_flags{
-    FailureFlag{"--gpu-mtbf", "/what_if/failures/gpu_mtbf_s", true, "TIME",
-                "Mean time between failures of one GPU: seconds, or as 50000h, 30d, 5y"},
-    FailureFlag{"--node-mtbf", "/what_if/failures/node_mtbf_s", true, "TIME", "Of one node, beside its GPUs"},
-    FailureFlag{"--checkpoint-bandwidth", "/what_if/failures/checkpoint_bytes_per_second", false, "B/S",
-                "Bytes a second that storage takes from all ranks together, as 50e9"},
-    FailureFlag{"--checkpoint-interval", "/what_if/failures/checkpoint_interval_s", true, "TIME",
-                "Work between checkpoints, as 30m; the best one is told in any case"},
-    FailureFlag{"--restart-time", "/what_if/failures/restart_s", true, "TIME",
-                "From a failure to the first step, loading included"},
-};
-
-void set_what_if(Flags& flags) {
-    auto& more = flags.scenario.more;
-    if (!flags.stragglers.empty())
-        more.push_back(zeroplan::straggler_setting(flags.stragglers, straggler_flag));
-    if (!flags.slow_links.empty())
-        more.push_back(zeroplan::slow_link_setting(flags.slow_links, slow_link_flag));
-    for (const FailureFlag& flag : failure_flags) {
-        const auto found = flags.failures.find(flag.name);
-        if (found == flags.failures.end()) continue;
-        more.push_back(flag.is_duration ? zeroplan::duration_setting(flag.pointer, found->second, flag.name)
-                                        : zeroplan::text_setting(flag.pointer, found->second, flag.name));
-    }
-}
 
 /// A plan with the constants that its simulated time rests on beside those of its memory, and ranks that a
 /// what-if makes different apart.
@@ -70,6 +30,8 @@ zeroplan::Plan plan_of(const Flags& flags, zeroplan::WhatIf& what_if) {
     what_if = zeroplan::resolve_what_if(zeroplan::command::to_request(flags.scenario), plan.scenario);
     const auto constants = zeroplan::cost_constants();
     plan.constants.insert(plan.constants.end(), constants.begin(), constants.end());
+    for (zeroplan::Warning& warning : zeroplan::what_if_warnings(plan.scenario, what_if))
+        plan.warnings.push_back(std::move(warning));
     if (what_if.empty()) return plan;
     const zeroplan::RankClasses classes = zeroplan::rank_classes(plan, what_if);
     return zeroplan::split_rank_groups(std::move(plan), classes);
@@ -116,26 +78,6 @@ int simulate_and_report(const Flags& flags) {
     return plan.memory.verdict == zeroplan::Verdict::does_not_fit ? 1 : 0;
 }
 
-void add_what_if_flags(CLI::App& app, Flags& flags) {
-    const auto add = [&app](const char* name, std::vector<std::string>& texts, const char* type,
-                            const char* help) {
-        app.add_option(name, texts, help)->type_name(type)->allow_extra_args(false)->group("What if");
-    };
-    add(straggler_flag, flags.stragglers, "RANK=FACTOR",
-        "The rank computes at this factor of its speed, as 5=0.8; may be given several times");
-    add(slow_link_flag, flags.slow_links, "LINK=FACTOR",
-        "A link at this factor of its bandwidth: nic:RANK, gpu:RANK (to the GPUs of its node) or node:NODE "
-        "(all "
-        "its NICs), as nic:5=0.5; may be given several times");
-    for (const FailureFlag& flag : failure_flags)
-        app.add_option_function<std::string>(
-               flag.name,
-               [&flags, name = flag.name](const std::string& text) { flags.failures[name] = text; },
-               flag.help)
-            ->type_name(flag.type)
-            ->group("A long run with failures");
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -144,7 +86,7 @@ int main(int argc, char** argv) {
         "Plans a step and simulates it on the cluster's links: step time, throughput, exposed communication.",
         "zeroplan sim"};
     zeroplan::command::add_scenario_flags(app, flags.scenario);
-    add_what_if_flags(app, flags);
+    zeroplan::add_what_if_flags(app, flags.what_if);
     zeroplan::command::add_output_flags(app, flags.output);
     app.add_option("--trace", flags.trace, "Write the time line as Chrome trace JSON, for ui.perfetto.dev")
         ->type_name("FILE")
@@ -163,7 +105,7 @@ int main(int argc, char** argv) {
         "--slow-link "
         "nic:9=0.5");
     return zeroplan::command::run_command(app, argc, argv, [&flags] {
-        set_what_if(flags);
+        flags.scenario.more = zeroplan::what_if_settings(flags.what_if);
         return simulate_and_report(flags);
     });
 }

@@ -122,6 +122,32 @@ TEST_F(WhatIfCommand, TellsTheGoodputOfALongRun) {
                 report["step_time_s"].get<double>() / failures["goodput"].get<double>(), 1e-12);
 }
 
+TEST_F(WhatIfCommand, PutsTwoJobsOnLeafSwitches) {
+    const std::string other = folder_.file("other.json", R"({"model": {"preset": "gpt2-xl"},
+        "training": {"zero_stage": 3}, "cluster": {"topology": "dgx-h100", "nodes": 2}})");
+    const std::string saved = folder_.path("saved.json");
+    const Outcome result = zeroplan(gpt2({"--leaf-switches", "2:4", "--placement", "spread", "--background",
+                                          other, "--json", "--save-scenario", saved}));
+    ASSERT_EQ(result.status, 0) << result.err;
+    const json report = json::parse(result.out);
+    ASSERT_EQ(report["what_if"]["causes"].size(), 2U);
+    EXPECT_GT(report["what_if"]["causes"][0]["added_s"], 0);
+    EXPECT_GE(report["what_if"]["causes"][1]["added_s"], 0);
+    EXPECT_EQ(report["what_if"]["background"]["name"], "gpt2-xl on 16 GPUs");
+    EXPECT_EQ(report["links"].back()["name"], "leaf uplink, fullest");
+    // The saved scenario holds the other job, wherever its file is.
+    std::filesystem::remove(other);
+    const Outcome again = zeroplan({"sim", "--scenario", saved, "--json"});
+    ASSERT_EQ(again.status, 0) << again.err;
+    EXPECT_EQ(json::parse(again.out)["what_if"], report["what_if"]);
+}
+
+TEST_F(WhatIfCommand, WarnsOfWhatChangesNothing) {
+    const Outcome result = zeroplan(gpt2({"--placement", "spread"}));
+    EXPECT_EQ(result.status, 0) << result.err;
+    EXPECT_THAT(result.out, HasSubstr("what if without effect"));
+}
+
 struct Wrong {
     const char* name;
     Arguments flags;
@@ -143,6 +169,11 @@ TEST_F(WhatIfCommand, BadInputIsOneClearErrorAndExitStatusTwo) {
          {"command line: --slow-link", "nic:RANK", "gpu:RANK", "node:NODE"}},
         {"node", {"--slow-link", "node:2=0.5"}, {"--slow-link", "no node 2", "0 to 1"}},
         {"link factor", {"--slow-link", "nic:3=0"}, {"--slow-link", "above 0"}},
+        {"switches", {"--leaf-switches", "4"}, {"--leaf-switches", "oversubscription"}},
+        {"ratio", {"--leaf-switches", "4:0.5"}, {"--leaf-switches", "0.5"}},
+        {"placement", {"--placement", "spred"}, {"--placement", "did you mean"}},
+        {"list", {"--placement", "0-2"}, {"--placement", "3 nodes are listed, but the job has 2"}},
+        {"background", {"--background", "/nowhere.json"}, {"/nowhere.json"}},
         {"no bandwidth", {"--gpu-mtbf", "5y"}, {"--checkpoint-bandwidth"}},
         {"no failures", {"--checkpoint-bandwidth", "5e9"}, {"nothing fails", "--gpu-mtbf"}},
         {"no time",

@@ -107,5 +107,7 @@ using StepExecutor = std::function<std::vector<NodeTimes>(const std::vector<Time
 /// Leaves fidelity and the interval to the caller.
 std::vector<StepTimeline> time_steps(const std::vector<TimedProgram>& programs, const StepExecutor& execute);
 inline constexpr std::uint64_t repeat_limit = 16;
+/// The programs with no section repeated more often than that, as they are executed.
+std::vector<TimedProgram> shortened(const std::vector<TimedProgram>& programs);
 
 }  // namespace zeroplan

@@ -17,6 +17,16 @@ std::string scenario_json(const Scenario& scenario, const WhatIf& what_if, int i
 Setting straggler_setting(const std::vector<std::string>& texts, const std::string& origin);
 Setting slow_link_setting(const std::vector<std::string>& texts, const std::string& origin);
 
+/// "4:2": leaf switches of 4 nodes, oversubscribed 2 to 1.
+Setting leaf_switches_setting(const std::string& text, const std::string& origin);
+/// "packed", "spread", or nodes as "0-3,8".
+Setting placement_setting(const std::string& text, const std::string& origin);
+/// A scenario file, from the current folder.
+Setting background_setting(const std::string& file, const std::string& origin);
+
+/// What of it changes nothing, and why.
+std::vector<Warning> what_if_warnings(const Scenario& scenario, const WhatIf& what_if);
+
 /// "90", "90s", "1.5m", "50000h", "30d", "5y" (of 365 days) as seconds.
 Setting duration_setting(std::string pointer, const std::string& text, std::string origin);
 

@@ -102,6 +102,8 @@ Excess excess_of(const std::vector<TimedProgram>& programs) {
     return excess;
 }
 
+constexpr std::size_t no_section = static_cast<std::size_t>(-1);
+
 /// The programs as they are executed, with one repetition less of section `one_less`.
 std::vector<TimedProgram> limited(const std::vector<TimedProgram>& programs, const Excess& excess,
                                   std::size_t one_less) {
@@ -191,10 +193,13 @@ bool is_pipeline(const std::vector<TimedProgram>& programs) {
     return false;
 }
 
+std::vector<TimedProgram> shortened(const std::vector<TimedProgram>& programs) {
+    return limited(programs, excess_of(programs), no_section);
+}
+
 std::vector<StepTimeline> time_steps(const std::vector<TimedProgram>& programs, const StepExecutor& execute) {
-    constexpr std::size_t none = static_cast<std::size_t>(-1);
     const Excess excess = excess_of(programs);
-    const std::vector<TimedProgram> executed = limited(programs, excess, none);
+    const std::vector<TimedProgram> executed = limited(programs, excess, no_section);
     const std::vector<NodeTimes> times = execute(executed);
     std::vector<TimelineBuilder> builders;
     std::size_t sections = 0;

@@ -157,6 +157,13 @@ ordered_json to_json(const WhatIfReport& report) {
                              {"last_of", report.waited_for->last_of},
                              {"collectives", report.waited_for->collectives},
                              {"waiting_s", report.waited_for->waiting_s}};
+    if (report.background) {
+        const NeighbourJob& other = *report.background;
+        out["background"] = {
+            {"name", other.name}, {"ranks", other.ranks}, {"step_time_alone_s", other.step_time_alone_s}};
+        out["background"]["step_time_s"] =
+            other.step_time_s ? ordered_json(*other.step_time_s) : ordered_json(nullptr);
+    }
     return out;
 }
 

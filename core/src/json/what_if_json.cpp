@@ -9,6 +9,7 @@
 
 #include "json/object_reader.hpp"
 #include "json/parse.hpp"
+#include "json/what_if_fabric_json.hpp"
 #include "nearest.hpp"
 #include "zeroplan/what_if_io.hpp"
 
@@ -18,7 +19,8 @@ namespace {
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-constexpr std::string_view keys[] = {"stragglers", "slow_links", "failures"};
+constexpr std::string_view keys[] = {"stragglers", "slow_links", "leaf_switches",
+                                     "placement",  "background", "failures"};
 constexpr double longest_time = 1e15, largest_size = 1e21;
 constexpr std::array<std::string_view, 3> link_names{"nic", "gpu", "node"};  ///< by SlowLinkKind
 
@@ -212,6 +214,7 @@ WhatIf read_what_if(const json& value, const ClusterSpec& cluster, ErrorPlace pl
                                                 other.factor, link.factor));
         result.slow_links.push_back(link);
     });
+    read_what_if_fabric(reader, cluster, result);
     if (const auto failures = reader.object("failures")) result.failures = read_failures(*failures);
     return result;
 }
@@ -222,6 +225,7 @@ ordered_json what_if_to_json(const WhatIf& what_if) {
         out["stragglers"].push_back({{"rank", straggler.rank}, {"factor", straggler.factor}});
     for (const SlowLink& link : what_if.slow_links)
         out["slow_links"].push_back({{"link", to_string(link)}, {"factor", link.factor}});
+    write_what_if_fabric(what_if, out);
     if (what_if.failures) out["failures"] = to_json(*what_if.failures);
     return out;
 }

@@ -141,5 +141,70 @@ TEST(StragglerSetting, WantsAnEqualsSign) {
     EXPECT_THROW(slow_link_setting({"nic:5"}, "--slow-link"), Error);
 }
 
+TEST(WhatIfFabricJson, IsReadAndWrittenBack) {
+    const ScenarioRequest asked = request(R"({
+        "leaf_switches": {"nodes": 4, "oversubscription": 2.5}, "placement": [5, 0],
+        "background": {"scenario": {"model": {"preset": "gpt2"}, "cluster": {"topology": "dgx-h100", "nodes": 3}},
+                       "placement": "spread"}})");
+    const Scenario scenario = resolve_scenario(asked);
+    const WhatIf what_if = resolve_what_if(asked, scenario);
+    EXPECT_EQ(what_if.leaf_switches, (LeafSwitches{4, 2.5}));
+    EXPECT_EQ(what_if.placement, (Placement{PlacementKind::list, {5, 0}}));
+    ASSERT_TRUE(what_if.background);
+    EXPECT_EQ(what_if.background->name, "gpt2 on 24 GPUs");
+    EXPECT_EQ(what_if.background->placement, (Placement{PlacementKind::spread, {}}));
+    const ScenarioRequest saved{.text = scenario_json(scenario, what_if)};
+    EXPECT_EQ(resolve_what_if(saved, scenario), what_if);
+}
+
+TEST(WhatIfFabricJson, FlagsSayTheSame) {
+    ScenarioRequest asked = request("{}");
+    asked.settings = {leaf_switches_setting("4:2", "--leaf-switches"),
+                      placement_setting("0-1", "--placement")};
+    EXPECT_EQ(read(asked).leaf_switches, (LeafSwitches{4, 2}));
+    EXPECT_EQ(read(asked).placement.nodes, (std::vector<std::uint64_t>{0, 1}));
+    EXPECT_EQ(placement_setting("0-2,8", "").json_value, "[0,1,2,8]");
+    EXPECT_EQ(placement_setting("spread", "").json_value, "\"spread\"");
+    EXPECT_EQ(placement_setting("3-1", "").json_value, "\"3-1\"");
+}
+
+TEST(WhatIfFabricJson, NamesWhatIsWrong) {
+    EXPECT_THAT(error_of_request(R"({"leaf_switches": {"nodes": 4}})"),
+                HasSubstr("\"oversubscription\" is missing"));
+    EXPECT_THAT(error_of_request(R"({"leaf_switches": {"nodes": 4, "oversubscription": 0.5}})"),
+                HasSubstr("/what_if/leaf_switches/oversubscription"));
+    EXPECT_THAT(error_of_request(R"({"leaf_switches": {"nodes": 0, "oversubscription": 2}})"),
+                HasSubstr("/what_if/leaf_switches/nodes"));
+    EXPECT_THAT(error_of_request(R"({"placement": "spred"})"), HasSubstr("did you mean \"spread\"?"));
+    EXPECT_THAT(error_of_request(R"({"placement": [1, 2, 3]})"),
+                HasSubstr("3 nodes are listed, but the job has 2"));
+    EXPECT_THAT(error_of_request(R"({"placement": [1, 1]})"), HasSubstr("a node is listed twice"));
+    EXPECT_THAT(error_of_request(R"({"background": {}})"), HasSubstr("neither \"file\" nor \"scenario\""));
+    EXPECT_THAT(error_of_request(R"({"background": {"file": "nowhere.json"}})"), HasSubstr("nowhere.json"));
+    EXPECT_THAT(error_of_request(R"({"background": {"scenario": {"model": {"preset": "gpt3"}}}})"),
+                HasSubstr("gpt3"));
+    EXPECT_THAT(error_of_request(R"({"background": {"scenario": {"model": {"preset": "gpt2"}, "what_if":
+                    {"stragglers": [{"rank": 0, "factor": 0.5}]}}}})"),
+                HasSubstr("a what_if of its own"));
+    EXPECT_THAT(error_of_request(R"({"leaf_switches": {"nodes": 4, "oversubscription": 2}, "background":
+                    {"scenario": {"model": {"preset": "gpt2"}}, "placement": [1]}})"),
+                HasSubstr("needs 1 nodes, but 0 of those listed for it are free"));
+}
+
+TEST(WhatIfWarnings, TellWhatChangesNothing) {
+    ScenarioRequest asked = request(R"({"placement": "spread"})");
+    const auto warnings = [&asked] {
+        const Scenario scenario = resolve_scenario(asked);
+        return what_if_warnings(scenario, resolve_what_if(asked, scenario));
+    };
+    ASSERT_EQ(warnings().size(), 1U);
+    EXPECT_THAT(warnings()[0].message, HasSubstr("--leaf-switches"));
+    asked = request(R"({"placement": "spread", "leaf_switches": {"nodes": 1, "oversubscription": 2}})");
+    EXPECT_TRUE(warnings().empty());
+    asked = request(R"({"slow_links": [{"link": "nic:0", "factor": 0.5}]})", 1);
+    ASSERT_EQ(warnings().size(), 1U);
+    EXPECT_THAT(warnings()[0].message, HasSubstr("one node"));
+}
+
 }  // namespace
 }  // namespace zeroplan

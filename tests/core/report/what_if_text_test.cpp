@@ -70,9 +70,8 @@ TEST(WhatIfText, TellsTheGoodputOfEveryInterval) {
     SimReport report = slow_report();
     report.goodput = some_goodput();
     const std::string text = sim_text(plan_of_two(), report);
-    for (const char* part :
-         {"fails every 6 h", "a checkpoint of 9000 GB takes 3 min", "as asked", "30 min", "80.00 %",
-          "best", "45 min", "85.00 %", "3.125 s of the whole run's time"})
+    for (const char* part : {"fails every 6 h", "a checkpoint of 9000 GB takes 3 min", "as asked", "30 min",
+                             "80.00 %", "best", "45 min", "85.00 %", "3.125 s of the whole run's time"})
         EXPECT_THAT(text, HasSubstr(part));
 }
 

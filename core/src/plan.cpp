@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "account.hpp"
@@ -176,6 +177,54 @@ std::map<std::string, CommunicationVolume> communication(const Plan& plan) {
     return volumes;
 }
 
+/// Names the sizes that make bytes overflow, and blames the largest: the batch of a step, else the model.
+Error placed_overflow(const Error& error, const Scenario& scenario) {
+    if (error.code() != ErrorCode::overflow || !error.place().pointer.empty()) return error;
+    const TrainingConfig& t = scenario.training;
+    const std::array sizes{std::pair{"micro_batch_size", t.micro_batch_size},
+                           std::pair{"sequence_length", t.sequence_length},
+                           std::pair{"gradient_accumulation_steps", t.gradient_accumulation_steps}};
+    const auto& [key, largest] = *std::max_element(
+        sizes.begin(), sizes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+    const double tokens = static_cast<double>(t.micro_batch_size) * static_cast<double>(t.sequence_length) *
+                          static_cast<double>(t.gradient_accumulation_steps);
+    const bool is_batch = tokens > static_cast<double>(scenario.model.parameter_count());
+    return {error.code(),
+            fmt::format("{}, with micro_batch_size {} × sequence_length {} × gradient_accumulation_steps {} "
+                        "and a model of {} parameters",
+                        error.message(), format_count(t.micro_batch_size), format_count(t.sequence_length),
+                        format_count(t.gradient_accumulation_steps),
+                        format_count(scenario.model.parameter_count())),
+            is_batch ? fmt::format("{} {} is the largest: make it smaller", key, format_count(largest))
+                     : "make the model smaller",
+            {"", is_batch ? fmt::format("/training/{}", key) : "/model"}};
+}
+
+Plan planned(const Scenario& scenario) {
+    EngineOutput engine = run_engine(scenario);
+    const RuntimeMemory runtime =
+        runtime_memory(scenario, {engine.communicators, runs_all_reduce(engine.programs)});
+    Plan plan{.scenario = scenario,
+              .rule_set = std::move(engine.rule_set),
+              .layout = std::move(engine.layout),
+              .programs = std::move(engine.programs),
+              .rank_models = std::move(engine.rank_models),
+              .allocator = engine.allocator,
+              .warnings = std::move(engine.warnings),
+              .constants = std::move(engine.constants)};
+    plan.constants.insert(plan.constants.end(), runtime.constants.begin(), runtime.constants.end());
+    for (std::uint32_t i = 0; i < plan.programs.size(); ++i) {
+        plan.rank_groups.push_back(
+            account(plan.programs[i], i, std::move(engine.program_ranks[i]), engine.allocator, runtime));
+        if (!engine.host.empty()) account_host(plan.rank_groups.back(), engine.host[i], scenario.cluster);
+    }
+    plan.memory = summarise(plan, runtime);
+    plan.communication = communication(plan);
+    (void)total_communication(plan);  // too large for one report is too large for all
+    add_plan_warnings(plan);
+    return plan;
+}
+
 }  // namespace
 
 std::string_view to_string(Verdict verdict) {
@@ -229,28 +278,22 @@ std::uint64_t sequence_length_of(const Plan& plan, std::uint32_t program) {
                                     : plan.rank_models[program].sequence_length;
 }
 
-Plan make_plan(const Scenario& scenario) {
-    EngineOutput engine = run_engine(scenario);
-    const RuntimeMemory runtime =
-        runtime_memory(scenario, {engine.communicators, runs_all_reduce(engine.programs)});
-    Plan plan{.scenario = scenario,
-              .rule_set = std::move(engine.rule_set),
-              .layout = std::move(engine.layout),
-              .programs = std::move(engine.programs),
-              .rank_models = std::move(engine.rank_models),
-              .allocator = engine.allocator,
-              .warnings = std::move(engine.warnings),
-              .constants = std::move(engine.constants)};
-    plan.constants.insert(plan.constants.end(), runtime.constants.begin(), runtime.constants.end());
-    for (std::uint32_t i = 0; i < plan.programs.size(); ++i) {
-        plan.rank_groups.push_back(
-            account(plan.programs[i], i, std::move(engine.program_ranks[i]), engine.allocator, runtime));
-        if (!engine.host.empty()) account_host(plan.rank_groups.back(), engine.host[i], scenario.cluster);
+CommunicationVolume total_communication(const Plan& plan) {
+    CommunicationVolume total;
+    for (const auto& [kind, volume] : plan.communication) {
+        total.operations = checked_sum(total.operations, volume.operations);
+        total.bytes_per_rank += volume.bytes_per_rank;
+        total.buffer_bytes += volume.buffer_bytes;
     }
-    plan.memory = summarise(plan, runtime);
-    plan.communication = communication(plan);
-    add_plan_warnings(plan);
-    return plan;
+    return total;
+}
+
+Plan make_plan(const Scenario& scenario) {
+    try {
+        return planned(scenario);
+    } catch (const Error& error) {
+        throw placed_overflow(error, scenario);
+    }
 }
 
 }  // namespace zeroplan

@@ -101,6 +101,27 @@ TEST(PlanSummary, JudgesThePhaseThatFillsTheDevice) {
     EXPECT_EQ(deciding->peak_reserved, reserved);
 }
 
+TEST(PlanOverflow, NamesTheSizesAndBlamesTheLargest) {
+    for (const auto& [training, place] :
+         {std::pair{R"("micro_batch_size": 1073741824, "sequence_length": 8192)",
+                    "/training/micro_batch_size"},
+          {R"("micro_batch_size": 1048576, "gradient_accumulation_steps": 1073741824, "zero_stage": 3)",
+           "/training/gradient_accumulation_steps"}}) {
+        try {
+            (void)make_plan(resolve_scenario(
+                {"",
+                 std::string(R"({"model": {"preset": "llama-3-8b"}, "training": {)") + training + "}}",
+                 {}}));
+            ADD_FAILURE() << training;
+        } catch (const Error& error) {
+            EXPECT_EQ(error.code(), ErrorCode::overflow);
+            EXPECT_EQ(error.place().pointer, place);
+            EXPECT_NE(error.message().find("1,073,741,824"), std::string::npos) << error.message();
+            EXPECT_NE(error.hint().find("1,073,741,824"), std::string::npos) << error.hint();
+        }
+    }
+}
+
 TEST(PlanWarnings, NameAPowerLimit) {
     EXPECT_FALSE(warns(plan_of(""), "power_limit_estimated"));
     EXPECT_TRUE(warns(plan_of("", R"(, "power_limit_watts": 300)"), "power_limit_estimated"));

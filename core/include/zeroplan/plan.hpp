@@ -138,6 +138,9 @@ const ShardLayout& layout_of(const Plan& plan, std::uint32_t program);
 /// Tokens of one sequence that a program's ranks work on.
 std::uint64_t sequence_length_of(const Plan& plan, std::uint32_t program);
 
+/// The collectives and messages of all kinds together. Throws Error{overflow} beyond 2^64 bytes.
+CommunicationVolume total_communication(const Plan& plan);
+
 /// The plan of a scenario. Throws Error{not_supported} for what this version's engines don't model, naming
 /// it.
 Plan make_plan(const Scenario& scenario);

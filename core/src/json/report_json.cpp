@@ -66,12 +66,9 @@ ordered_json memory_to_json(const Plan& plan) {
 }
 
 ordered_json communication_to_json(const Plan& plan) {
-    CommunicationVolume total;
+    const CommunicationVolume total = total_communication(plan);
     ordered_json by_kind = ordered_json::object();
     for (const auto& [kind, volume] : plan.communication) {
-        total.bytes_per_rank += volume.bytes_per_rank;
-        total.buffer_bytes += volume.buffer_bytes;
-        total.operations += volume.operations;
         by_kind[kind] = {{"operations", volume.operations},
                          {"bytes_per_rank", volume.bytes_per_rank.count()},
                          {"buffer_bytes", volume.buffer_bytes.count()}};

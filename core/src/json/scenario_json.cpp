@@ -70,6 +70,17 @@ Error model_is_no_object(const std::string& text, const ErrorPlace& place) {
         place};
 }
 
+/// A size overflowed while `place` was worked out, which nothing there could know.
+template <class Read>
+auto overflowing_at(const ErrorPlace& place, Read read) {
+    try {
+        return read();
+    } catch (const Error& error) {
+        if (error.code() != ErrorCode::overflow || !error.place().pointer.empty()) throw;
+        throw Error(error.code(), error.message(), error.hint(), place);
+    }
+}
+
 ModelSpec read_model_of(const ObjectReader& scenario, const ScenarioDocument& document,
                         const TrainingConfig& training) {
     const json* model = scenario.find("model");
@@ -80,7 +91,10 @@ ModelSpec read_model_of(const ObjectReader& scenario, const ScenarioDocument& do
                     {document.file, ""});
     if (model->is_string()) throw model_is_no_object(model->get<std::string>(), scenario.place("model"));
     const std::string folder = std::filesystem::path(document.file).parent_path().string();
-    return as_trained(read_model(*model, folder, lowering_of(training), scenario.place("model")), training);
+    const ErrorPlace place = scenario.place("model");
+    return overflowing_at(place, [&] {
+        return as_trained(read_model(*model, folder, lowering_of(training), place), training);
+    });
 }
 
 /// No operator has a window: attention is planned over the whole sequence.
@@ -121,7 +135,8 @@ Scenario read_scenario(const ScenarioDocument& document) {
     check_compute_dtype(training, scenario.cluster.gpu, input.place);
     scenario.model = read_model_of(object, document, training);
     scenario.model_json = part("model").dump();
-    scenario.training = fitted(training, input, scenario.model, scenario.cluster);
+    scenario.training = overflowing_at(
+        input.place, [&] { return fitted(training, input, scenario.model, scenario.cluster); });
     scenario.run =
         read_run(part("run"), scenario.model, scenario.training.sequence_length, object.place("run"));
     read_what_if(part("what_if"), scenario.cluster, object.place("what_if"));  // checked with the rest

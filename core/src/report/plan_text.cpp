@@ -46,7 +46,7 @@ void add_peak(TextPage& page, const Plan& plan) {
     const RankGroup& group = worst(plan);
     const Bytes capacity = plan.memory.capacity;
     // Against a capacity a hundred times larger no bar would be seen.
-    const bool near_capacity = capacity <= 100 * group.peak_device;
+    const bool near_capacity = Bytes{capacity.count() / 100} <= group.peak_device;
     PeakTable table(table_unit(plan), std::max(group.peak_device, near_capacity ? capacity : Bytes{1}),
                     page.width() > 90 ? 30 : 20);
     for (const Category category : all_categories)
@@ -132,14 +132,10 @@ void add_communication(TextPage& page, const Plan& plan) {
     page.heading("Communication of a step");
     if (plan.communication.empty()) return page.line("  none");
     Table table({"", "operations", "sent by a rank", "buffers"});
-    CommunicationVolume total;
-    for (const auto& [kind, volume] : plan.communication) {
+    for (const auto& [kind, volume] : plan.communication)
         table.row({in_words(kind), format_count(volume.operations), format_bytes(volume.bytes_per_rank),
                    format_bytes(volume.buffer_bytes)});
-        total.operations += volume.operations;
-        total.bytes_per_rank += volume.bytes_per_rank;
-        total.buffer_bytes += volume.buffer_bytes;
-    }
+    const CommunicationVolume total = total_communication(plan);
     if (plan.communication.size() > 1)
         table.rule().row({"all", format_count(total.operations), format_bytes(total.bytes_per_rank),
                           format_bytes(total.buffer_bytes)});

@@ -94,6 +94,13 @@ TEST(PlanText, ShowsRemediesBelowTheVerdict) {
     EXPECT_THAT(plan_text(plan), HasSubstr("no change and no two together make it fit"));
 }
 
+TEST(PlanText, ShowsTheLargestSizesThatCanBePlanned) {
+    const Plan plan =
+        plan_of(R"({"model": {"preset": "gpt2"}, "training": {"micro_batch_size": 1000000007}})");
+    EXPECT_EQ(plan.memory.verdict, Verdict::does_not_fit);
+    EXPECT_THAT(plan_text(plan), StartsWith("does not fit: "));
+}
+
 TEST(PlanText, StaysWithinItsWidth) {
     const Plan plan = plan_of(R"({"model": {"preset": "llama-3-8b"}, "training": {"zero_stage": 3},
                                   "cluster": {"topology": "dgx-h100", "nodes": 2}})");

@@ -31,12 +31,14 @@ Stages in_arena(const StepProgram& program) {
             {reserved[0], reserved[1], reserved[2], reserved[2], reserved[3]}};
 }
 
+std::array<std::span<const Section>, 5> all_stages(const StepProgram& program) {
+    return {one(program.load), one(program.init), first_step(program), program.step, one(program.save)};
+}
+
 Stages in_caching_allocator(const StepProgram& program) {
-    const std::array<std::span<const Section>, 5> stages{
-        one(program.load), one(program.init), first_step(program), program.step, one(program.save)};
-    const std::vector<CachingPeak> found = caching_allocator_peaks(program, stages);
+    const std::vector<CachingPeak> found = caching_allocator_peaks(program, all_stages(program));
     Stages result;
-    for (std::size_t i = 0; i < stages.size(); ++i) {
+    for (std::size_t i = 0; i < found.size(); ++i) {
         result.peaks[i] = found[i].peak;
         result.reserved[i] = found[i].reserved;
     }
@@ -64,6 +66,12 @@ RankGroup account(const StepProgram& program, std::uint32_t index, std::vector<R
     group.resident = memory_peak(program, {}, resident_buffers(program)).allocated;
     group.runtime = runtime.expected;
     return group;
+}
+
+Bytes reserved_within(const StepProgram& program, Bytes room) {
+    const auto stages = all_stages(program);
+    const std::span trained(stages.data(), stages.size() - 1);  // all but save
+    return caching_allocator_peaks(program, trained, {}, room.count()).back().reserved;
 }
 
 void account_host(RankGroup& group, const HostPhases& of_one_rank, const ClusterSpec& cluster) {

@@ -1,6 +1,7 @@
 #include "zeroplan/caching_allocator.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace zeroplan {
 namespace {
@@ -39,6 +40,14 @@ std::optional<CachingAllocator::Handle> CachingAllocator::allocate(std::uint64_t
     if (!block) return std::nullopt;
     use(*block, size);
     return Handle{blocks_[*block].address, *block};
+}
+
+CachingAllocator::Handle CachingAllocator::allocate_beyond(std::uint64_t bytes, std::uint32_t stream) {
+    if (const auto block = allocate(bytes, stream)) return *block;
+    const std::uint64_t capacity = std::exchange(capacity_, ~std::uint64_t{0});
+    const auto block = allocate(bytes, stream);
+    capacity_ = capacity;
+    return *block;
 }
 
 std::optional<CachingAllocator::BlockId> CachingAllocator::take_free_block(std::uint64_t size,

@@ -25,8 +25,9 @@ CachingPeak play_stage(CachingReplay& replay, std::span<const Section> stage) {
 
 std::vector<CachingPeak> caching_allocator_peaks(const StepProgram& program,
                                                  std::span<const std::span<const Section>> stages,
-                                                 const CachingAllocatorOptions& options) {
-    CachingReplay replay(program, options);
+                                                 const CachingAllocatorOptions& options,
+                                                 std::uint64_t capacity) {
+    CachingReplay replay(program, options, capacity);
     std::vector<CachingPeak> peaks;
     for (const std::span<const Section> stage : stages) peaks.push_back(play_stage(replay, stage));
     return peaks;

@@ -30,7 +30,7 @@ void CachingReplay::allocate(BufferId id, Stream stream) {
     const std::uint64_t bytes = buffer.elements * bytes_per_element(buffer.dtype);
     live_.push_back(id);
     if (bytes == 0) return;
-    blocks_[id] = {*allocator_.allocate(bytes, static_cast<std::uint32_t>(stream)), 0};
+    blocks_[id] = {allocator_.allocate_beyond(bytes, static_cast<std::uint32_t>(stream)), 0};
     blocks_[id].size = allocator_.allocated() - before;
     bytes_[buffer.category] += Bytes{blocks_[id].size};
 }

@@ -16,8 +16,9 @@ public:
     /// Called after every allocation and release: section, which run of it, operation.
     using Observer = std::function<void(std::uint32_t, std::uint64_t, OperationId)>;
 
-    explicit CachingReplay(const StepProgram& program, const CachingAllocatorOptions& options = {})
-        : program_(program), allocator_(options), blocks_(program.buffers.size()) {}
+    explicit CachingReplay(const StepProgram& program, const CachingAllocatorOptions& options = {},
+                           std::uint64_t capacity = ~std::uint64_t{0})
+        : program_(program), allocator_(options, capacity), blocks_(program.buffers.size()) {}
 
     void play(std::span<const Section> sections, const Observer& after);
 

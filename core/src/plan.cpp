@@ -27,13 +27,22 @@ const PhaseMemory& deciding_phase(const RankGroup& group) {
     return *deciding;
 }
 
-/// What is certainly in use at once: the highest phase of an allocator without holes.
-Bytes highest_allocated(const Plan& plan) {
+/// Live at once in the highest phase: no allocator needs less.
+Bytes highest_allocated(const RankGroup& group) {
     Bytes highest;
-    for (const RankGroup& group : plan.rank_groups)
-        for (const PhaseMemory& phase : group.phases)
-            if (phase.phase != Phase::save) highest = std::max(highest, phase.peak_allocated);
+    for (const PhaseMemory& phase : group.phases)
+        if (phase.phase != Phase::save) highest = std::max(highest, phase.peak_allocated);
     return highest;
+}
+
+/// What a rank's allocator holds at least where `room` is left for it: what it reserves, and where that is
+/// too much, what it can't do without. PyTorch's gives free segments back before it fails; an arena has none
+/// to give.
+Bytes least_reserved(const Plan& plan, const RankGroup& group, Bytes room) {
+    const Bytes reserved = deciding_phase(group).peak_reserved, allocated = highest_allocated(group);
+    if (reserved <= room || plan.allocator != AllocatorKind::caching) return reserved;
+    if (allocated > room) return allocated;  // which decides it
+    return std::min(reserved, reserved_within(plan.programs[group.program], room));
 }
 
 Verdict judge(Bytes low, Bytes high, Bytes capacity) {
@@ -101,7 +110,9 @@ MemorySummary summarise(const Plan& plan, const RuntimeMemory& runtime) {
     const RankGroup& worst = plan.rank_groups[memory.worst_group];
     memory.overall_peak_device = deciding->peak_reserved + runtime.expected;
     memory.high = deciding->peak_reserved + runtime.high;
-    memory.low = highest_allocated(plan) + runtime.low;
+    const Bytes room = memory.capacity - std::min(memory.capacity, runtime.low);
+    for (const RankGroup& group : plan.rank_groups)
+        memory.low = std::max(memory.low, least_reserved(plan, group, room) + runtime.low);
     memory.peak_rank = worst.ranks.front().first;
     memory.peak_phase = deciding->phase;
     memory.peak_operation = peak_operation(plan, worst, *deciding);

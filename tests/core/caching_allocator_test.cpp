@@ -59,6 +59,19 @@ TEST(CachingAllocator, GivesBackFreeSegmentsBeforeItFails) {
     EXPECT_FALSE(allocator.allocate(30 * mib));
 }
 
+TEST(CachingAllocator, GoesBeyondTheCapacityOnlyWhereToldTo) {
+    CachingAllocator allocator({}, 100 * mib);
+    allocator.free(*allocator.allocate(60 * mib));
+    allocator.allocate_beyond(80 * mib);  // fits once the 60 MiB have gone back
+    EXPECT_EQ(allocator.reserved(), 80 * mib);
+    const auto beyond = allocator.allocate_beyond(30 * mib);
+    EXPECT_EQ(allocator.reserved(), 110 * mib);
+    EXPECT_FALSE(allocator.allocate(30 * mib));  // the capacity is as before
+    allocator.free(beyond);
+    EXPECT_FALSE(allocator.allocate(40 * mib));
+    EXPECT_EQ(allocator.reserved(), 80 * mib);
+}
+
 TEST(CachingAllocator, ExpandableSegmentsGrowInsteadOfFragmenting) {
     CachingAllocator plain, expandable({.expandable_segments = true});
     for (CachingAllocator* allocator : {&plain, &expandable}) {

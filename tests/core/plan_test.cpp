@@ -101,6 +101,38 @@ TEST(PlanSummary, JudgesThePhaseThatFillsTheDevice) {
     EXPECT_EQ(deciding->peak_reserved, reserved);
 }
 
+/// GPT-2 under DeepSpeed, whose memory PyTorch's caching allocator hands out, on GPUs of that size.
+Plan cached_plan(std::uint64_t memory_usable) {
+    return plan_of(R"("engine": "deepspeed", "zero_stage": 3, "micro_batch_size": 8)",
+                   R"(, "gpu": {"name": "of that size", "link": "nvlink4", "hbm_bytes_per_s": 3e12,
+                       "dense_bf16_flop_per_s": 1e15, "link_bytes_per_s_per_direction": 4.5e11,
+                       "memory_usable_bytes": )" +
+                       std::to_string(memory_usable) + "}");
+}
+
+TEST(PlanVerdict, StartsItsIntervalAtWhatTheAllocatorReserves) {
+    const Plan ample = cached_plan(80'000'000'000);
+    const RankGroup& group = ample.rank_groups[ample.memory.worst_group];
+    const Bytes reserved = ample.memory.overall_peak_device - group.runtime;
+    const Bytes allocated = group.steady.allocated;
+    ASSERT_EQ(ample.memory.verdict, Verdict::fits);
+    EXPECT_GT(ample.memory.low, reserved);  // and the least of the context and NCCL
+    EXPECT_LT(ample.memory.low, ample.memory.overall_peak_device);
+
+    // Where that is too much, free segments go back; what is still reserved beyond the tensors is certain.
+    const Bytes least_runtime = ample.memory.low - reserved;
+    const Plan tight = cached_plan((ample.memory.low - Bytes{1}).count());
+    EXPECT_LT(tight.memory.low, ample.memory.low);
+    EXPECT_GE(tight.memory.low, allocated + least_runtime);
+    EXPECT_EQ(tight.memory.verdict, Verdict::marginal);
+    const Plan too_tight = cached_plan((allocated + least_runtime).count());
+    EXPECT_GT(too_tight.memory.low, too_tight.memory.capacity);
+    EXPECT_EQ(too_tight.memory.verdict, Verdict::does_not_fit);
+
+    const Plan hopeless = cached_plan(allocated.count() / 2);
+    EXPECT_EQ(hopeless.memory.low, allocated + least_runtime);
+}
+
 TEST(PlanOverflow, NamesTheSizesAndBlamesTheLargest) {
     for (const auto& [training, place] :
          {std::pair{R"("micro_batch_size": 1073741824, "sequence_length": 8192)",

@@ -42,6 +42,8 @@ public:
 
     /// A block for `bytes` on `stream`; nullopt if it can't be had within the capacity (out of memory).
     std::optional<Handle> allocate(std::uint64_t bytes, std::uint32_t stream = 0);
+    /// As allocate(), but goes beyond the capacity where giving back free segments isn't enough.
+    Handle allocate_beyond(std::uint64_t bytes, std::uint32_t stream = 0);
     /// Throws Error{invalid_input} for a handle that isn't allocated.
     void free(Handle handle);
     /// Gives back every segment that is free as a whole (torch.cuda.empty_cache).
@@ -124,9 +126,11 @@ struct CachingPeak {
 };
 
 /// Runs `stages` one after another from an empty allocator and reports each one's peaks. A repeated section
-/// runs at most twice: from then on it finds the blocks it left.
+/// runs at most twice: from then on it finds the blocks it left. Where `capacity` would be exceeded, free
+/// segments are given back first; what then still doesn't fit is reserved all the same.
 std::vector<CachingPeak> caching_allocator_peaks(const StepProgram& program,
                                                  std::span<const std::span<const Section>> stages,
-                                                 const CachingAllocatorOptions& options = {});
+                                                 const CachingAllocatorOptions& options = {},
+                                                 std::uint64_t capacity = ~std::uint64_t{0});
 
 }  // namespace zeroplan

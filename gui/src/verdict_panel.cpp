@@ -67,6 +67,17 @@ QLabel* text_label() {
     return label;
 }
 
+// Says no more than the changes' own verdicts do: a marginal plan may fit or not.
+QString remedies_lead(const std::vector<Remedy>& remedies) {
+    const auto any = [&](Verdict verdict) {
+        return std::any_of(remedies.begin(), remedies.end(),
+                           [&](const Remedy& remedy) { return remedy.verdict == verdict; });
+    };
+    if (any(Verdict::does_not_fit)) return QObject::tr("No single change makes it fit; the closest is %1.");
+    if (!any(Verdict::fits)) return QObject::tr("One change may make it fit: %1.");
+    return QObject::tr("One change makes it fit: %1.");
+}
+
 }  // namespace
 
 QString verdict_sentence(const Plan& plan) {
@@ -148,15 +159,12 @@ QString remedies_sentence(const std::vector<Remedy>& remedies) {
     if (remedies.empty()) return {};
     QStringList changes;
     for (const Remedy& remedy : remedies) {
-        const QString verdict = remedy.verdict == Verdict::marginal ? QObject::tr("marginal; ") : QString();
+        const QString verdict = remedy.verdict == Verdict::marginal ? QObject::tr("may fit; ") : QString();
         changes << QObject::tr("%1 (%2; %3%4)")
                        .arg(text(remedy.flags), text(format_gib(remedy.overall_peak_device)), verdict,
                             text(remedy.price));
     }
-    const bool helps = remedies.front().verdict != Verdict::does_not_fit;
-    return (helps ? QObject::tr("One change makes it fit: %1.")
-                  : QObject::tr("No single change makes it fit; the closest is %1."))
-        .arg(changes.join(QObject::tr(", or ")));
+    return remedies_lead(remedies).arg(changes.join(QObject::tr(", or ")));
 }
 
 QString provenance(const Plan& plan) {

@@ -82,7 +82,8 @@ TEST(RemediesSentence, NamesEveryChangeWithItsPrice) {
         "--nodes 4", "32 GPUs, not 16", Bytes{79ULL << 30}, Bytes{80ULL << 30}, Verdict::marginal, {}, true};
     EXPECT_EQ(remedies_sentence({recompute, nodes}).toStdString(),
               "One change makes it fit: --recompute full (60.00 GiB; activations are computed twice), or "
-              "--nodes 4 (79.00 GiB; marginal; 32 GPUs, not 16).");
+              "--nodes 4 (79.00 GiB; may fit; 32 GPUs, not 16).");
+    EXPECT_TRUE(remedies_sentence({nodes}).startsWith("One change may make it fit: --nodes 4 "));
     recompute.verdict = Verdict::does_not_fit;
     EXPECT_TRUE(remedies_sentence({recompute}).startsWith("No single change makes it fit; the closest is "));
 }

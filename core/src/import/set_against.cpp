@@ -50,7 +50,7 @@ void set_against(Import& import, const Plan& plan) {
     note(import, Finding::resolved, "", 0,
          fmt::format("the plan {}: peak in {}, of {}",
                      plan.memory.verdict == Verdict::fits       ? "fits"
-                     : plan.memory.verdict == Verdict::marginal ? "fits barely"
+                     : plan.memory.verdict == Verdict::marginal ? "may fit or not"
                                                                 : "does not fit",
                      to_string(plan.memory.peak_phase), plan.memory.peak_operation));
 }

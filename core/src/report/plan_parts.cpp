@@ -88,6 +88,19 @@ std::string value_of(const Constant& constant) {
                                 : fmt::format("{:.6g} {}", constant.value, constant.unit);
 }
 
+/// Says no more than the changes' own verdicts do: a marginal plan may fit or not.
+const char* remedies_title(const std::vector<Remedy>& remedies) {
+    const auto count = [&](Verdict verdict) {
+        return std::count_if(remedies.begin(), remedies.end(),
+                             [&](const Remedy& remedy) { return remedy.verdict == verdict; });
+    };
+    if (count(Verdict::does_not_fit) > 0)
+        return "no change and no two together make it fit; what comes closest:";
+    if (count(Verdict::marginal) == 0) return "each of these makes it fit, the cheapest first:";
+    if (count(Verdict::fits) == 0) return "no change makes it fit for sure; with each of these it may:";
+    return "each of these makes it fit or, where it says so, may fit, the cheapest first:";
+}
+
 }  // namespace
 
 std::string in_words(std::string_view snake_case) {
@@ -132,9 +145,7 @@ void add_verdict(TextPage& page, const Plan& plan) {
 
 void add_remedies(TextPage& page, const Plan& plan) {
     if (plan.remedies.empty()) return;
-    const bool helps = plan.remedies.front().verdict != Verdict::does_not_fit;
-    page.line(helps ? "each of these makes it fit, the cheapest first:"
-                    : "no change and no two together make it fit; what comes closest:");
+    page.line(remedies_title(plan.remedies));
     std::vector<std::pair<std::string, std::string>> rows;  // flags, memory
     std::size_t flags_width = 0, memory_width = 0;
     for (const Remedy& remedy : plan.remedies) {
@@ -146,7 +157,7 @@ void add_remedies(TextPage& page, const Plan& plan) {
     for (std::size_t i = 0; i < rows.size(); ++i)
         page.paragraph(
             fmt::format("  {:<{}}  {:>{}}  ", rows[i].first, flags_width, rows[i].second, memory_width),
-            plan.remedies[i].verdict == Verdict::marginal ? "marginal; " + plan.remedies[i].price
+            plan.remedies[i].verdict == Verdict::marginal ? "may fit; " + plan.remedies[i].price
                                                           : plan.remedies[i].price);
 }
 

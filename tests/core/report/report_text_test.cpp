@@ -90,6 +90,12 @@ TEST(PlanText, ShowsRemediesBelowTheVerdict) {
     const std::string text = plan_text(plan);
     EXPECT_THAT(text, HasSubstr("each of these makes it fit, the cheapest first:"));
     EXPECT_THAT(text, HasSubstr("  --zero 2  1.00 GiB of 2.00 GiB  more is sharded"));
+    plan.remedies.push_back(plan.remedies[0]);
+    plan.remedies[1].verdict = Verdict::marginal;
+    EXPECT_THAT(plan_text(plan), HasSubstr("each of these makes it fit or, where it says so, may fit"));
+    EXPECT_THAT(plan_text(plan), HasSubstr("  --zero 2  1.00 GiB of 2.00 GiB  may fit; more is sharded"));
+    plan.remedies.erase(plan.remedies.begin());
+    EXPECT_THAT(plan_text(plan), HasSubstr("no change makes it fit for sure; with each of these it may:"));
     plan.remedies[0].verdict = Verdict::does_not_fit;
     EXPECT_THAT(plan_text(plan), HasSubstr("no change and no two together make it fit"));
 }

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <new>
 #include <string>
 #include <vector>
@@ -64,6 +65,25 @@ int guarded(const std::function<int()>& body) {
     } catch (const std::bad_alloc&) {
         print_error({ErrorCode::run_failed, "out of memory on this machine"});
     } catch (const std::exception& error) {
+/// "--csv", or what the help calls a word without a flag.
+std::string name_of(const CLI::Option& option) {
+    return option.get_lnames().empty() ? option.get_name() : "--" + option.get_lnames().front();
+}
+
+/// Nothing has an empty name or value; a shell variable that is not set gives one.
+void refuse_empty_values(const CLI::App& app) {
+    for (const CLI::Option* option : app.get_options()) {
+        const auto& values = option->results();
+        const bool takes_a_value = option->get_expected_min() > 0 && option->get_items_expected_max() > 0;
+        if (takes_a_value && std::find(values.begin(), values.end(), "") != values.end())
+            throw Error(ErrorCode::invalid_input, "an empty value is given",
+                        fmt::format("give {}, or leave {} out; is a variable of the shell not set?",
+                                    option->get_type_name(), name_of(*option)),
+                        {"command line", name_of(*option)});
+    }
+    for (const CLI::App* subcommand : app.get_subcommands()) refuse_empty_values(*subcommand);
+}
+
         print_error({ErrorCode::run_failed, fmt::format("internal error: {}", error.what()),
                      "this is a mistake in zeroplan: please report it with the scenario"});
     }
@@ -96,3 +116,4 @@ int run_command(CLI::App& app, int argc, const char* const* argv, const std::fun
 }
 
 }  // namespace zeroplan::command
+        refuse_empty_values(app);

@@ -75,10 +75,45 @@ constexpr std::array import_flags{
 
 constexpr const char* group = "Describing the scenario";
 
+Setting json_setting(const KeyFlag& flag, const std::string& text) {
+    Setting setting = text_setting(flag.pointer, text, flag.name);
+    if (setting.json_value == "null")
+        throw Error(ErrorCode::invalid_input, fmt::format("null is no value of {}", flag.name),
+                    fmt::format("leave {} out to take the default; --set {}=null takes it where a file says "
+                                "something else",
+                                flag.name, flag.pointer),
+                    {"command line", flag.name});
+    return setting;
+}
+
+/// Nobody can tell which of two is meant.
+void refuse_contradictions(std::span<const Setting> settings, const std::string& file) {
+    const auto found = find_contradiction(settings);
+    if (!found) return;
+    const std::string message =
+        found->second_value.empty()
+            ? fmt::format("this takes the place of {} = {}, which {} says", found->pointer,
+                          found->first_value, found->first.origin)
+            : fmt::format("{} is {} here, but {} says {}", found->pointer, found->second_value,
+                          found->first.origin, found->first_value);
+    throw Error(ErrorCode::invalid_input, message, "keep one of the two", {file, found->second.origin});
+}
+
+/// Settings of all files, each with its file beside its line.
+std::vector<Setting> all_settings(const std::vector<ImportedScenario>& imported) {
+    std::vector<Setting> settings;
+    for (const ImportedScenario& source : imported)
+        for (Setting setting : source.settings) {
+            setting.origin = fmt::format("{}: {}", source.file, setting.origin);
+            settings.push_back(std::move(setting));
+        }
+    return settings;
+}
+
 Setting to_setting(const KeyFlag& flag, const std::string& text) {
     switch (flag.kind) {
         case ValueKind::json:
-            return text_setting(flag.pointer, text, flag.name);
+            return json_setting(flag, text);
         case ValueKind::word:
             return word_setting(flag.pointer, text, flag.name);
         case ValueKind::model:
@@ -153,7 +188,9 @@ ScenarioRequest to_request(const ScenarioFlags& flags) {
     request.settings.insert(request.settings.end(), flags.more.begin(), flags.more.end());
     for (const Import& import : read_imports(flags, {})) request.imported.push_back(import.scenario);
     return request;
+    refuse_contradictions(request.settings, "command line");
 }
+    if (request.imported.size() > 1) refuse_contradictions(all_settings(request.imported), "command line");
 
 Scenario resolve(const ScenarioFlags& flags) {
     const ScenarioRequest request = to_request(flags);

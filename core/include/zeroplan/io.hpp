@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,6 +49,18 @@ Setting word_setting(std::string pointer, std::string_view word, std::string ori
 Setting parse_setting(std::string_view pointer_and_value, std::string origin);
 
 /// Reads, merges, checks and fills in all defaults. Throws Error with file, pointer, both values and a way
+/// Two settings of which the second takes back what the first says of a key.
+struct Contradiction {
+    Setting first, second;
+    std::string pointer;       ///< of the key
+    std::string first_value;   ///< JSON text
+    std::string second_value;  ///< JSON text; "" = the second replaces all around the key and leaves it out
+    friend bool operator==(const Contradiction&, const Contradiction&) = default;
+};
+/// The first one among settings in order, if there is one. A value may be said twice, and a key inside an
+/// object be set that the object leaves open.
+std::optional<Contradiction> find_contradiction(std::span<const Setting> settings);
+
 /// out.
 Scenario resolve_scenario(const ScenarioRequest& request);
 /// The keys that decide a plan and that the request leaves to their defaults, each with its value:

@@ -64,7 +64,35 @@ json& element(json& array, const std::string& token, const Setting& setting) {
     return array[index];
 }
 
+/// What `value`, which stands at `parent`, says at `pointer`; nothing if it leaves that open.
+std::optional<json> said_at(const json& value, const std::string& parent, const std::string& pointer) {
+    try {
+        const json::json_pointer below(pointer.substr(parent.size()));
+        if (value.contains(below)) return value.at(below);
+    } catch (const json::exception&) {
+        // A wrong index or escape: apply_setting() says so.
+    }
+    return std::nullopt;
+}
+
+std::optional<Contradiction> contradiction(const Setting& first, const Setting& second) {
+    const bool replaces = is_prefix(second.pointer, first.pointer);
+    if (!replaces && !is_prefix(first.pointer, second.pointer)) return std::nullopt;
+    const std::string& pointer = replaces ? first.pointer : second.pointer;
+    const auto before = said_at(parse_json(first.json_value, first.origin), first.pointer, pointer);
+    const auto after = said_at(parse_json(second.json_value, second.origin), second.pointer, pointer);
+    if (!before || before == after) return std::nullopt;
+    return Contradiction{first, second, pointer, shown(*before), after ? shown(*after) : ""};
+}
+
 }  // namespace
+
+std::optional<Contradiction> find_contradiction(std::span<const Setting> settings) {
+    for (std::size_t second = 1; second < settings.size(); ++second)
+        for (std::size_t first = 0; first < second; ++first)
+            if (auto found = contradiction(settings[first], settings[second])) return found;
+    return std::nullopt;
+}
 
 bool is_prefix(const std::string& parent, const std::string& pointer) {
     return pointer.starts_with(parent) && (pointer.size() == parent.size() || pointer[parent.size()] == '/');

@@ -25,9 +25,9 @@ struct ScenarioFlags {
 /// Adds the flags to `app`; `flags` must outlive the parsing.
 void add_scenario_flags(CLI::App& app, ScenarioFlags& flags);
 
-/// The file, then the flags in the order of the help text, then --set in the order typed; later ones win.
-/// Beneath them lies what --deepspeed and --accelerate name. Throws Error for a file that has no sensible
-/// reading.
+/// The file, then the flags in the order of the help text, then --set in the order typed. Beneath them lies
+/// what --deepspeed and --accelerate name. Throws Error for a file that has no sensible reading, for null,
+/// and for flags, or for these two files, that say different things of one key.
 ScenarioRequest to_request(const ScenarioFlags& flags);
 
 /// Resolves the scenario and writes it to --save-scenario if asked for.

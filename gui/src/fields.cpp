@@ -223,6 +223,8 @@ ScenarioRequest edited(const ScenarioRequest& request, const Scenario* resolved,
 QString command_line(const ScenarioRequest& request, const QString& subcommand) {
     QStringList words{"zeroplan", subcommand};
     if (!request.file.empty()) words << "--scenario" << shell_quoted(text(request.file));
+    for (const ImportedScenario& imported : request.imported)
+        if (!imported.flag.empty()) words << text(imported.flag) << shell_quoted(text(imported.file));
     std::vector<Setting> others = request.settings;
     for (const Field& field : fields()) {  // in the form's order, however they came about
         const auto json_value = setting_at(request, field.pointer);

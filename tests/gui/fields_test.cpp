@@ -63,5 +63,17 @@ TEST(CommandLine, UsesFlagsAndQuotesForTheShell) {
               R"(zeroplan sim --scenario 'it'\''s mine.json' --dtype bf16 --set '/training/loss="fused"')");
 }
 
+TEST(CommandLine, NamesTheFilesOfOtherProgramsBeneathIt) {
+    ScenarioRequest request = with({}, model_setting("gpt2", "Model"));
+    ImportedScenario imported;
+    imported.file = "my ds.json";
+    imported.flag = "--deepspeed";
+    imported.settings = {{"/training/zero_stage", "2", "line 3: zero_optimization.stage"}};
+    request.imported = {imported};
+    request = edited(request, nullptr, "/training/zero_stage", "3");
+    EXPECT_EQ(command_line(request).toStdString(),
+              "zeroplan plan --deepspeed 'my ds.json' --model gpt2 --zero 3");
+}
+
 }  // namespace
 }  // namespace zeroplan::gui

@@ -127,8 +127,10 @@ Setting to_setting(const KeyFlag& flag, const std::string& text) {
 std::vector<Import> read_imports(const ScenarioFlags& flags, const ImportContext& context) {
     std::vector<Import> imports;
     for (const ImportFlag& flag : import_flags)
-        if (const auto found = flags.values.find(flag.name); found != flags.values.end())
+        if (const auto found = flags.values.find(flag.name); found != flags.values.end()) {
             imports.push_back(flag.read(read_text_file(found->second), found->second, context));
+            imports.back().scenario.flag = flag.name;
+        }
     return imports;
 }
 
@@ -186,11 +188,11 @@ ScenarioRequest to_request(const ScenarioFlags& flags) {
             request.settings.push_back(to_setting(flag, found->second));
     for (const std::string& text : flags.set) request.settings.push_back(parse_setting(text, "--set"));
     request.settings.insert(request.settings.end(), flags.more.begin(), flags.more.end());
-    for (const Import& import : read_imports(flags, {})) request.imported.push_back(import.scenario);
-    return request;
     refuse_contradictions(request.settings, "command line");
-}
+    for (const Import& import : read_imports(flags, {})) request.imported.push_back(import.scenario);
     if (request.imported.size() > 1) refuse_contradictions(all_settings(request.imported), "command line");
+    return request;
+}
 
 Scenario resolve(const ScenarioFlags& flags) {
     const ScenarioRequest request = to_request(flags);

@@ -29,6 +29,7 @@ struct ImportedScenario {
     /// gradient_accumulation_steps and the number of data-parallel ranks.
     std::optional<std::uint64_t> train_batch_size;
     std::string train_batch_size_origin;
+    std::string flag;  ///< that gives the file to the command line: "--deepspeed"; "" = none
     friend bool operator==(const ImportedScenario&, const ImportedScenario&) = default;
 };
 
@@ -48,7 +49,6 @@ Setting word_setting(std::string pointer, std::string_view word, std::string ori
 /// Of "/json/pointer=value"; Error{invalid_input} without a leading slash or without "=".
 Setting parse_setting(std::string_view pointer_and_value, std::string origin);
 
-/// Reads, merges, checks and fills in all defaults. Throws Error with file, pointer, both values and a way
 /// Two settings of which the second takes back what the first says of a key.
 struct Contradiction {
     Setting first, second;
@@ -61,6 +61,7 @@ struct Contradiction {
 /// object be set that the object leaves open.
 std::optional<Contradiction> find_contradiction(std::span<const Setting> settings);
 
+/// Reads, merges, checks and fills in all defaults. Throws Error with file, pointer, both values and a way
 /// out.
 Scenario resolve_scenario(const ScenarioRequest& request);
 /// The keys that decide a plan and that the request leaves to their defaults, each with its value:

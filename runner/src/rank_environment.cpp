@@ -18,19 +18,26 @@ struct Names {
     const char* launcher;
     const char* rank;
     const char* world_size;
+    const char* local_rank;
     std::array<const char*, 3> job;  ///< variables that together tell this job from others; "" = none
 };
 constexpr std::array launchers{
     Names{"torchrun",
           "RANK",
           "WORLD_SIZE",
+          "LOCAL_RANK",
           {"TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "MASTER_PORT"}},
     Names{"mpirun",
           "OMPI_COMM_WORLD_RANK",
           "OMPI_COMM_WORLD_SIZE",
+          "OMPI_COMM_WORLD_LOCAL_RANK",
           {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", ""}},
-    Names{"mpiexec", "PMI_RANK", "PMI_SIZE", {"PMI_ID", "PMI_JOBID", ""}},
-    Names{"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", {"SLURM_JOB_ID", "SLURM_STEP_ID", ""}}};
+    Names{"mpiexec", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", {"PMI_ID", "PMI_JOBID", ""}},
+    Names{"srun",
+          "SLURM_PROCID",
+          "SLURM_STEP_NUM_TASKS",
+          "SLURM_LOCALID",
+          {"SLURM_JOB_ID", "SLURM_STEP_ID", ""}}};
 
 constexpr int default_port = 29500;
 
@@ -82,6 +89,34 @@ StoreAddress store_address(const Lookup& lookup, const Names& names, bool port_i
     return address;
 }
 
+/// No process is the fifth of its machine and the second of all.
+void check_local_rank(const Lookup& lookup, const Names& names, int rank) {
+    if (!lookup(names.local_rank)) return;
+    const int local = number(lookup, names.local_rank, 0, most_host_ranks);
+    if (local > rank)
+        throw wrong(names.local_rank, fmt::format("{}", local),
+                    fmt::format("is above {}={}", names.rank, rank));
+}
+
+/// Variables of a second launcher that say something else: which of the two started this process can't be
+/// told. One that started a single process may have started a launcher in it, as srun does with torchrun.
+void check_other_launchers(const Lookup& lookup, const Names& joined, const RankEnvironment& environment) {
+    if (lookup("TORCHELASTIC_RUN_ID")) return;  // torchrun, whatever it runs in
+    for (const Names& other : launchers) {
+        if (&other == &joined || !lookup(other.rank) || !lookup(other.world_size)) continue;
+        const int size = number(lookup, other.world_size, 1, most_host_ranks),
+                  rank = number(lookup, other.rank, 0, most_host_ranks);
+        if (size == 1 || (size == environment.world_size && rank == environment.rank)) continue;
+        throw Error(
+            ErrorCode::invalid_input,
+            fmt::format("{}={} of {}={}, but {}={} of {}={}", joined.rank, environment.rank,
+                        joined.world_size, environment.world_size, other.rank, rank, other.world_size, size),
+            fmt::format("unset the variables that are left over: those of {} or those of {}", joined.launcher,
+                        other.launcher),
+            {"environment", ""});
+    }
+}
+
 }  // namespace
 
 Lookup process_environment() {
@@ -104,6 +139,8 @@ std::optional<RankEnvironment> rank_environment(const Lookup& lookup) {
             throw wrong(names.rank, *lookup(names.rank),
                         fmt::format("is not below {}={}", names.world_size, environment.world_size));
         const bool is_ours = lookup(launched_by_us).has_value();
+        if (!is_ours) check_other_launchers(lookup, names, environment);
+        check_local_rank(lookup, names, environment.rank);
         // torchrun's agent keeps a store on MASTER_PORT itself, in a protocol of its own.
         const bool port_is_taken = !is_ours && lookup("TORCHELASTIC_USE_AGENT_STORE") == "True";
         environment.store = store_address(lookup, names, port_is_taken);

@@ -59,6 +59,42 @@ TEST(RankEnvironment, ReadsMpirunsAndSruns) {
     EXPECT_EQ(*slurm, (RankEnvironment{0, 8, {"127.0.0.1", 0, local_name("-77-3")}, true, "srun"}));
 }
 
+TEST(RankEnvironment, RefusesLaunchersThatContradictEachOther) {
+    using Variables = std::map<std::string, std::string>;
+    const auto joined = [](Variables variables) { return rank_environment(environment(variables)); };
+    Variables both{{"RANK", "1"}, {"WORLD_SIZE", "2"}};
+    for (const auto& [rank, size] : {std::pair{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+                                     {"PMI_RANK", "PMI_SIZE"},
+                                     {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"}}) {
+        Variables with = both;
+        with.insert({{rank, "0"}, {size, "2"}});
+        const Error error = error_of([&] { joined(with); });
+        EXPECT_EQ(error.message(),
+                  "RANK=1 of WORLD_SIZE=2, but " + std::string(rank) + "=0 of " + size + "=2");
+        EXPECT_NE(error.hint().find("torchrun"), std::string::npos);
+        with[rank] = "1";  // says the same
+        EXPECT_EQ(joined(with)->rank, 1);
+        with[size] = "4";
+        EXPECT_THROW(joined(with), Error);
+        with[rank] = "0";  // one process, in which torchrun's variables were set
+        with[size] = "1";
+        EXPECT_EQ(joined(with)->world_size, 2);
+    }
+    // srun starts a torchrun on every node, which starts this.
+    both.insert({{"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "2"}, {"TORCHELASTIC_RUN_ID", "none"}});
+    EXPECT_EQ(joined(both)->rank, 1);
+}
+
+TEST(RankEnvironment, RefusesALocalRankAboveTheRank) {
+    const auto with = [](const char* local) {
+        return environment({{"RANK", "1"}, {"WORLD_SIZE", "8"}, {"LOCAL_RANK", local}});
+    };
+    EXPECT_EQ(rank_environment(with("0"))->rank, 1);  // the first of its machine, not of all
+    EXPECT_EQ(rank_environment(with("1"))->rank, 1);
+    const Error error = error_of([&] { rank_environment(with("5")); });
+    EXPECT_NE(error.message().find("LOCAL_RANK=5 is above RANK=1"), std::string::npos);
+}
+
 TEST(RankEnvironment, NamesWhatIsWrong) {
     const auto message = [](std::map<std::string, std::string> variables) {
         return std::string(error_of([&] { rank_environment(environment(variables)); }).what());

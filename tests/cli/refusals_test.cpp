@@ -15,6 +15,33 @@ TEST(EmptyValues, AreRefusedForEveryFlag) {
     EXPECT_EQ(zeroplan(plan_of_gpt2({"--csv", "/dev/null"})).status, 0);
 }
 
+TEST(FilesOfAnotherKind, AreNamedWithTheFlagThatTakesThem) {
+    const TemporaryFolder folder;
+    const std::string scenario = folder.file("s.json", R"({"model": {"preset": "gpt2"}, "training": {}})"),
+                      report = folder.file("r.json", R"({"schema": 1, "kind": "plan", "model": {}})"),
+                      model = folder.file("m.json", R"({"model_type": "llama"})"),
+                      topology = folder.file("t.json", R"({"gpus_per_node": 8})"),
+                      deepspeed = folder.file("d.json", R"({"zero_optimization": {"stage": 3}})");
+    expect_refused({"plan", "--model", scenario}, {"--model: ", scenario + " is a scenario", "--scenario"});
+    expect_refused({"plan", "--model", topology}, {"is a topology", "--topology"});
+    expect_refused({"plan", "--model", deepspeed}, {"is a DeepSpeed configuration", "--deepspeed"});
+    expect_refused({"plan", "--model", report}, {"is a report of zeroplan"});
+    expect_refused({"plan", "--scenario", model}, {model + ": ", "the config.json of a model", "--model"});
+    expect_refused({"plan", "--scenario", topology}, {topology + ": ", "a topology", "--topology"});
+    expect_refused({"plan", "--scenario", report}, {report + ": /kind: ", "a report of zeroplan"});
+    expect_refused(plan_of_gpt2({"--topology", scenario}), {scenario + ": ", "a scenario", "--scenario"});
+    for (const std::string& file : {scenario, model, topology, report})
+        expect_refused(plan_of_gpt2({"--deepspeed", file}),
+                       {file + ": line 1: ", "not a DeepSpeed configuration"});
+    expect_refused({"plan", scenario}, {scenario, "--scenario " + scenario, "--model " + scenario});
+    expect_refused({"plan", "--model", folder.file("a.safetensors.index.json", R"({"metadata": {}})")},
+                   {"weight_map", "download it again"});
+    expect_refused({"plan", "--model", folder.file("b.safetensors.index.json", R"({"weight_map": {}})")},
+                   {"/weight_map: ", "lists no tensors"});
+    expect_refused(plan_of_gpt2({"--set", R"(/model/layers=[{"linear": [10, 10]}])"}),
+                   {"--set /model/layers: ", "plain stack", "gpt2", "num_hidden_layers"});
+}
+
 // The figures of one plan, whatever of them is shown.
 TEST(LargestSizes, EndWithOneStatusInEveryForm) {
     for (const std::vector<std::string>& form : {std::vector<std::string>{}, {"--json"}, {"--quiet"}}) {

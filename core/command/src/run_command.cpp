@@ -34,6 +34,10 @@ std::vector<std::string> known_flags(const CLI::App& app) {
     return names;
 }
 
+bool takes_scenarios(const CLI::App& app) {
+    return app.get_option_no_throw("--scenario") != nullptr;
+}
+
 /// The subcommand that was being parsed, else the program itself.
 const CLI::App& innermost(const CLI::App& app) {
     const auto parsed = app.get_subcommands();
@@ -49,6 +53,11 @@ Error explained(const CLI::App& app, const CLI::ParseError& error) {
         return {ErrorCode::invalid_input, error.what(), help, {"command line", ""}};
     const std::string& wrong = left_over.front();
     const std::string name = wrong.substr(0, wrong.find('='));
+    if (!wrong.starts_with('-') && ::access(wrong.c_str(), F_OK) == 0 && takes_scenarios(at))
+        return {ErrorCode::invalid_input,
+                fmt::format("the file {} stands here without a flag", wrong),
+                fmt::format("a scenario is given with --scenario {0}, a model with --model {0}", wrong),
+                {"command line", ""}};
     const auto near = nearest(name, known_flags(at));
     return {ErrorCode::invalid_input,
             fmt::format("{} is not known here", wrong),
@@ -56,15 +65,6 @@ Error explained(const CLI::App& app, const CLI::ParseError& error) {
             {"command line", ""}};
 }
 
-int guarded(const std::function<int()>& body) {
-    try {
-        return body();
-    } catch (const Error& error) {
-        print_error(error);
-        return error.exit_status();
-    } catch (const std::bad_alloc&) {
-        print_error({ErrorCode::run_failed, "out of memory on this machine"});
-    } catch (const std::exception& error) {
 /// "--csv", or what the help calls a word without a flag.
 std::string name_of(const CLI::Option& option) {
     return option.get_lnames().empty() ? option.get_name() : "--" + option.get_lnames().front();
@@ -84,6 +84,15 @@ void refuse_empty_values(const CLI::App& app) {
     for (const CLI::App* subcommand : app.get_subcommands()) refuse_empty_values(*subcommand);
 }
 
+int guarded(const std::function<int()>& body) {
+    try {
+        return body();
+    } catch (const Error& error) {
+        print_error(error);
+        return error.exit_status();
+    } catch (const std::bad_alloc&) {
+        print_error({ErrorCode::run_failed, "out of memory on this machine"});
+    } catch (const std::exception& error) {
         print_error({ErrorCode::run_failed, fmt::format("internal error: {}", error.what()),
                      "this is a mistake in zeroplan: please report it with the scenario"});
     }
@@ -111,9 +120,9 @@ int run_command(CLI::App& app, int argc, const char* const* argv, const std::fun
             print_error(explained(app, error));
             return bad_input;
         }
+        refuse_empty_values(app);
         return body();
     });
 }
 
 }  // namespace zeroplan::command
-        refuse_empty_values(app);

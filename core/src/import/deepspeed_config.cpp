@@ -6,6 +6,7 @@
 #include "import/deepspeed_keys.hpp"
 #include "import/deepspeed_precision.hpp"
 #include "import/deepspeed_zero.hpp"
+#include "import/json_looks.hpp"
 #include "json/object_reader.hpp"
 #include "nearest.hpp"
 
@@ -207,7 +208,12 @@ Import import_deepspeed(std::string_view text, const std::string& file, const Im
     Import import;
     import.kind = ImportKind::deepspeed_config;
     import.file = import.scenario.file = file;
-    import_deepspeed_into(import, parse_relaxed_json(text, file), context);
+    const RelaxedJson document = parse_relaxed_json(text, file);
+    if (const JsonLook* look = json_look(document.value); look != nullptr && !is_deepspeed(document.value))
+        fail_at(import, document.line_of(fmt::format("/{}", look->key)), look->key,
+                fmt::format("this is {}, not a DeepSpeed configuration", look->what),
+                std::string(look->hint));
+    import_deepspeed_into(import, document, context);
     return import;
 }
 

@@ -8,6 +8,7 @@
 #include "embedded_files.hpp"
 #include "import/checkpoint.hpp"
 #include "import/config_json.hpp"
+#include "import/json_looks.hpp"
 #include "import/stack_json.hpp"
 #include "json/object_reader.hpp"
 #include "json/parse.hpp"
@@ -22,7 +23,13 @@ namespace fs = std::filesystem;
 
 /// A config or a stack, told apart by its "layers".
 ModelSpec read_body(const ConfigObject& body, const std::string& name, const LoweringOptions& options) {
-    if (body.has("layers")) return read_stack(body, name);
+    const bool is_stack = body.config().has("layers");
+    if (!is_stack && body.has("layers"))
+        body.fail(
+            {"layers"},
+            fmt::format("\"layers\" describes a plain stack, but {} is the configuration of a model", name),
+            "leave the preset or file out to describe a stack; num_hidden_layers is the number of layers");
+    if (is_stack) return read_stack(body, name);
     return build_model(read_config(body, name), options);
 }
 
@@ -63,11 +70,25 @@ std::string name_of(const fs::path& path) {
     return usual ? absolute.parent_path().filename().string() : absolute.stem().string();
 }
 
+/// Other JSON files that a user has at hand.
+void check_is_model(const ObjectReader& body, const fs::path& path, const ObjectReader& model) {
+    if (path.filename().string().ends_with(".safetensors.index.json"))
+        body.fail("weight_map", "the index of a checkpoint needs a \"weight_map\"",
+                  "it says which file has which tensor: download it again, or give the config.json");
+    if (body.has("model_type") || body.has("architectures") || body.has("layers")) return;
+    const JsonLook* look = json_look(body.value());
+    if (look != nullptr)
+        throw Error(ErrorCode::invalid_input,
+                    fmt::format("{} is {}, not the config.json of a model", path.string(), look->what),
+                    std::string(look->hint), model.place("file"));
+}
+
 ModelSpec read_json_file(const fs::path& path, const ObjectReader& model, const LoweringOptions& options) {
     const json body = parse_json(read_text_file(path.string()), path.string());
     const ObjectReader reader(body, {path.string(), ""});
     if (reader.has("weight_map"))
         return read_checkpoint(read_index(reader, path), name_of(path), model, options);
+    check_is_model(reader, path, model);
     return read_body(ConfigObject(reader, model), name_of(path), options);
 }
 

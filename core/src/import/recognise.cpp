@@ -1,11 +1,9 @@
-#include <algorithm>
-#include <array>
-
 #include <nlohmann/json.hpp>
 
 #include "import/deepspeed_config.hpp"
 #include "import/import_builder.hpp"
 #include "import/import_readers.hpp"
+#include "import/json_looks.hpp"
 #include "import/relaxed_json.hpp"
 #include "import/text_lines.hpp"
 
@@ -39,39 +37,14 @@ char first_character(std::string_view text) {
     throw Error(ErrorCode::invalid_input, std::move(message), std::move(hint), {file, std::move(place)});
 }
 
-struct JsonLook {
-    std::string_view key, what, hint;
-};
-/// JSON files that other commands take.
-constexpr std::array json_looks{
-    JsonLook{"model_type", "the config.json of a model", "give it with --model: zeroplan plan --model FILE"},
-    JsonLook{"architectures", "the config.json of a model",
-             "give it with --model: zeroplan plan --model FILE"},
-    JsonLook{"weight_map", "the index of a checkpoint", "give it with --model: zeroplan plan --model FILE"},
-    JsonLook{"training", "a scenario", "give it with --scenario: zeroplan plan --scenario FILE"},
-    JsonLook{"kind", "a report of zeroplan", "zeroplan compare takes two of them"},
-    JsonLook{"gpus_per_node", "a topology already", "give it with --topology: zeroplan plan --topology FILE"},
-    JsonLook{"device_traces", "a PyTorch memory snapshot, which this version does not read",
-             "paste the out-of-memory message instead"}};
-
-constexpr std::array<std::string_view, 6> deepspeed_marks{"zero_optimization",
-                                                          "train_batch_size",
-                                                          "train_micro_batch_size_per_gpu",
-                                                          "gradient_accumulation_steps",
-                                                          "fp16",
-                                                          "bf16"};
-
 Import import_json_text(std::string_view text, const std::string& file, const ImportContext& context) {
     const RelaxedJson document = parse_relaxed_json(text, file);
     if (!document.value.is_object())
         refuse(file, "this JSON is no object {…}", "a DeepSpeed configuration is one", "line 1");
-    if (std::any_of(deepspeed_marks.begin(), deepspeed_marks.end(),
-                    [&](std::string_view key) { return document.value.contains(key); }))
-        return import_deepspeed(text, file, context);
-    for (const JsonLook& look : json_looks)
-        if (document.value.contains(look.key))
-            refuse(file, fmt::format("this looks like {}", look.what), std::string(look.hint),
-                   fmt::format("/{}", look.key));
+    if (is_deepspeed(document.value)) return import_deepspeed(text, file, context);
+    if (const JsonLook* look = json_look(document.value))
+        refuse(file, fmt::format("this looks like {}", look->what), std::string(look->hint),
+               fmt::format("/{}", look->key));
     refuse(file, "this JSON is no DeepSpeed configuration: it has neither zero_optimization nor a batch size",
            "is it the right file?");
 }

@@ -134,6 +134,9 @@ CheckpointHeader read_safetensors(const fs::path& path) {
         ranges.push_back(read_range(tensor, item.key(), spec));
         header.tensors.emplace(item.key(), std::move(spec));
     }
+    if (ranges.empty())
+        refuse(path.string(), "the header lists no tensors",
+               "is it the right file? config.json alone will do");
     check_ranges(std::move(ranges), text.data_bytes, header);
     return header;
 }
@@ -141,6 +144,9 @@ CheckpointHeader read_safetensors(const fs::path& path) {
 CheckpointHeader read_index(const ObjectReader& index, const fs::path& path) {
     CheckpointHeader result{.path = path, .tensors = {}, .notes = {}};
     const ObjectReader map = *index.object("weight_map");
+    if (map.value().empty())
+        index.fail("weight_map", "\"weight_map\" lists no tensors",
+                   "it says which file has which tensor: download it again, or give the config.json");
     std::map<std::string, CheckpointHeader> shards;
     for (const auto& item : map.value().items()) {
         const std::string name = map.string(item.key()).value_or("");

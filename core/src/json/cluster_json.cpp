@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "embedded_files.hpp"
+#include "import/json_looks.hpp"
 #include "json/gpu_json.hpp"
 #include "json/object_reader.hpp"
 #include "json/parse.hpp"
@@ -71,6 +72,9 @@ void read_hardware(const ObjectReader& reader, ClusterSpec& cluster) {
 ClusterSpec read_topology_text(std::string_view text, const std::string& file) {
     const json value = parse_json(text, file);
     const ObjectReader reader(value, {file, ""});
+    if (const JsonLook* look = json_look(value); look != nullptr && !reader.has("gpus_per_node"))
+        throw Error(ErrorCode::invalid_input, fmt::format("this is {}, not a topology", look->what),
+                    std::string(look->hint), {file, fmt::format("/{}", look->key)});
     reader.allow_only(topology_file_keys);
     for (const std::string_view key : {"gpus_per_node", "gpu", "intra_node", "host"})
         if (!reader.has(key)) reader.fail(key, fmt::format("a topology needs \"{}\"", key));

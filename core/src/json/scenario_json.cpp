@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "import/complete_batch.hpp"
+#include "import/json_looks.hpp"
 #include "import/model_reader.hpp"
 #include "json/adapter_json.hpp"
 #include "json/cluster_json.hpp"
@@ -81,6 +82,14 @@ auto overflowing_at(const ErrorPlace& place, Read read) {
     }
 }
 
+/// Files of other kinds that a user has at hand.
+void check_is_scenario(const ObjectReader& scenario) {
+    const JsonLook* look = json_look(scenario.value());
+    if (look == nullptr || look->what == "a scenario") return;
+    throw Error(ErrorCode::invalid_input, fmt::format("this is {}, not a scenario", look->what),
+                std::string(look->hint), scenario.place(look->key));
+}
+
 ModelSpec read_model_of(const ObjectReader& scenario, const ScenarioDocument& document,
                         const TrainingConfig& training) {
     const json* model = scenario.find("model");
@@ -122,6 +131,7 @@ void note_long_sequences(Scenario& scenario) {
 Scenario read_scenario(const ScenarioDocument& document) {
     const json nothing = json::object();
     const ObjectReader object(document.json, {document.file, ""});
+    check_is_scenario(object);
     object.allow_only({"schema", "model", "training", "cluster", "run", "what_if"});
     check_schema(object);
     const auto part = [&](const char* key) -> const json& {

@@ -39,6 +39,9 @@ void warn_of_keys_without_effect(Plan& plan) {
     if (t.recompute_every != 1 && t.recompute != Recompute::selective_layer && t.recompute != Recompute::full)
         warn_of_no_effect(plan, "recompute_every", fmt::format("{}", t.recompute_every),
                           "unless recompute is selective_layer");
+    if (t.secondary_shard_group > 1 && t.zero_stage < 3)
+        warn_of_no_effect(plan, "secondary_shard_group", fmt::format("{}", t.secondary_shard_group),
+                          "below zero_stage 3");
     const bool one_stage = t.pipeline_parallel == 1;
     if (one_stage && t.pipeline_schedule == PipelineSchedule::gpipe)
         warn_of_no_effect(plan, "pipeline_schedule", "gpipe", "with pipeline_parallel 1");

@@ -106,6 +106,10 @@ void fit_groups(TrainingConfig& c, const TrainingInput& input) {
         fail(input, "shard_group",
              fmt::format("shard_group is {}, but stage 0 shards nothing", *input.shard_group),
              "choose a zero_stage of 1 to 3, or leave shard_group out");
+    if (c.zero_stage == 0 && c.secondary_shard_group != 1)
+        fail(input, "secondary_shard_group",
+             fmt::format("secondary_shard_group is {}, but stage 0 shards nothing", c.secondary_shard_group),
+             "choose zero_stage 3, or leave secondary_shard_group out");
     c.shard_group = c.zero_stage == 0 ? 1 : input.shard_group.value_or(sharing);
     check_divides(input, "shard_group", c.shard_group, sharing, "data_parallel × context_parallel");
     check_divides(input, "secondary_shard_group", c.secondary_shard_group, c.shard_group, "shard_group");
@@ -131,7 +135,8 @@ void check_pipeline_layout(const TrainingConfig& c, const TrainingInput& input, 
     for (const std::uint64_t n : c.pipeline_layout) layers = checked_sum(layers, n, "layers");
     if (layers != model.layers)
         fail(input, "pipeline_layout",
-             fmt::format("pipeline_layout places {} layers, but the model has {}", layers, model.layers), {});
+             fmt::format("pipeline_layout places {} layers, but the model has {}", layers, model.layers),
+             fmt::format("the entries have to add up to {}", model.layers));
 }
 
 /// A table of learned positions has no row for a later token.

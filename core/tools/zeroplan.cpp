@@ -29,10 +29,11 @@ bool contains(const Words& words, std::string_view word) {
 
 Error unknown_subcommand(std::string_view word) {
     const bool known_name = contains(later, word);
+    const std::string near = zeroplan::nearest_hint(word, subcommands);
     return {known_name ? ErrorCode::not_supported : ErrorCode::invalid_input,
             known_name ? fmt::format("{} is not part of this version", word)
                        : fmt::format("there is no subcommand \"{}\"", word),
-            zeroplan::nearest_hint(word, subcommands) + " zeroplan --help tells what each does",
+            near + (near.ends_with('?') ? " " : "; ") + "zeroplan --help tells what each does",
             {"command line", ""}};
 }
 

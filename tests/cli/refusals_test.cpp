@@ -42,6 +42,19 @@ TEST(FilesOfAnotherKind, AreNamedWithTheFlagThatTakesThem) {
                    {"--set /model/layers: ", "plain stack", "gpt2", "num_hidden_layers"});
 }
 
+TEST(Errors, NameWhereTheyAreBothValuesAndTheWayOut) {
+    expect_refused({"plan", "--set", R"(/model={"hidden_size": 8})"},
+                   {"--set /model: ", "no model_type is given", "built are llama", "mamba", "smollm3"});
+    expect_refused(plan_of_gpt2({"--hpz", "4"}), {"--hpz: ", "secondary_shard_group is 4", "stage 0"});
+    expect_refused(
+        plan_of_gpt2({"--nodes", "2", "--set",
+                      R"(/cluster/inter_node={"kind": "roce", "bytes_per_second_per_gpu": 0})"}),
+        {"--set /cluster/inter_node: ", "16 GPUs", "roce", "bytes_per_second_per_gpu 0", "50000000000"});
+    expect_refused(plan_of_gpt2({"--micro-batch", "1000000007", "--grad-accum", "1000000000", "--zero", "3"}),
+                   {"--micro-batch: ", "1,000,000,007", "gradient_accumulation_steps 1,000,000,000"});
+    expect_refused({"nonsense"}, {"demo; zeroplan --help tells"});
+}
+
 // The figures of one plan, whatever of them is shown.
 TEST(LargestSizes, EndWithOneStatusInEveryForm) {
     for (const std::vector<std::string>& form : {std::vector<std::string>{}, {"--json"}, {"--quiet"}}) {

@@ -52,6 +52,15 @@ TEST(PlanWarnings, NameKeysWithoutEffect) {
     EXPECT_TRUE(warns(plan_of(R"("engine": "megatron", "sequence_parallel": true)"), "no_effect"));
 }
 
+TEST(PlanWarnings, NameASecondaryShardGroupThatHasNoShards) {
+    const std::string with = R"("engine": "deepspeed", "secondary_shard_group": 4, "zero_stage": )";
+    const Plan second = plan_of(with + "2"), third = plan_of(with + "3");
+    EXPECT_TRUE(warns(second, "no_effect"));
+    EXPECT_EQ(second.memory.overall_peak_device,
+              plan_of(R"("engine": "deepspeed", "zero_stage": 2)").memory.overall_peak_device);
+    EXPECT_FALSE(warns(third, "no_effect"));
+}
+
 TEST(PlanWarnings, SayThatSelectiveRecomputeIsNoneWithFusedAttention) {
     const std::string selective = R"("zero_stage": 1, "recompute": "selective", "attention": )";
     const Plan flash = plan_of(selective + R"("flash")");

@@ -13,11 +13,24 @@ namespace {
 
 using nlohmann::json;
 
-[[noreturn]] void refuse_model_type(const ConfigObject& config, const std::string& model_type) {
-    const auto unsupported = unsupported_model_types();
+std::vector<std::string_view> built_model_types() {
     std::vector<std::string_view> built;
     for (const ConfigFamily& family : config_families()) built.push_back(family.model_type);
     for (const OtherFamily& family : other_families()) built.push_back(family.model_type);
+    return built;
+}
+
+/// Where nothing says which family it is, or a class that isn't built.
+std::string name_the_family() {
+    return fmt::format(
+        "give the model_type of its config.json (built are {}), or model_type llama or gpt with "
+        "our own keys",
+        fmt::join(built_model_types(), ", "));
+}
+
+[[noreturn]] void refuse_model_type(const ConfigObject& config, const std::string& model_type) {
+    const auto unsupported = unsupported_model_types();
+    const std::vector<std::string_view> built = built_model_types();
     const std::string list = fmt::format("built are {}", fmt::join(built, ", "));
     const bool exists = std::find(unsupported.begin(), unsupported.end(), model_type) != unsupported.end();
     const auto near = nearest(model_type, std::span<const std::string_view>(built));
@@ -55,10 +68,8 @@ const ConfigFamily& choose_family(const ConfigObject& config) {
     if (!architecture.empty())
         config.fail({"architectures"},
                     fmt::format("models of the class \"{}\" are not modelled", architecture),
-                    "give the model_type of its config.json, or model_type llama or gpt with our own keys",
-                    ErrorCode::not_supported);
-    config.fail({}, "no model_type is given: which kind of model is this?",
-                "give the model_type of its config.json, or model_type llama or gpt with our own keys");
+                    name_the_family(), ErrorCode::not_supported);
+    config.fail({}, "no model_type is given: which kind of model is this?", name_the_family());
 }
 
 }  // namespace zeroplan

@@ -56,9 +56,8 @@ std::optional<std::string> ConfigObject::string(const KeyNames& names) const {
 
 void ConfigObject::fail(const KeyNames& names, std::string message, std::string hint, ErrorCode code) const {
     const std::string_view name = given_as(names);
-    throw Error(
-        code, std::move(message), std::move(hint),
-        name.empty() ? (overrides_ ? overrides_->place() : config_.place()) : holder(name).place(name));
+    throw Error(code, std::move(message), std::move(hint),
+                name.empty() ? config_.place() : holder(name).place(name));
 }
 
 }  // namespace zeroplan

@@ -201,13 +201,19 @@ void check_links(const ObjectReader& reader, const ClusterSpec& cluster) {
                     fmt::format("{} has no link to other GPUs of a node, but a node has {}", cluster.gpu.name,
                                 cluster.gpus_per_node),
                     "set gpus_per_node to 1, or give link_bytes_per_s_per_direction");
-    const bool connected =
-        cluster.inter_node.kind != InterNodeKind::none && cluster.inter_node.bytes_per_s_per_gpu > 0;
+    const InterNode& between = cluster.inter_node;
+    const bool has_kind = between.kind != InterNodeKind::none;
+    const bool connected = has_kind && between.bytes_per_s_per_gpu > 0;
+    const bool of_topology = !reader.has("inter_node") && reader.has("topology");
     if (cluster.gpus_used > cluster.gpus_per_node && !connected)
         reader.fail(
-            "inter_node",
-            fmt::format("{} GPUs stand on several nodes of {}, but nothing connects the nodes",
-                        cluster.gpus_used, cluster.gpus_per_node),
+            of_topology ? "topology" : "inter_node",
+            fmt::format("{} GPUs stand on several nodes of {}, but {}{}", cluster.gpus_used,
+                        cluster.gpus_per_node,
+                        has_kind ? fmt::format("{} between them carries bytes_per_second_per_gpu {}",
+                                               to_string(between.kind), between.bytes_per_s_per_gpu)
+                                 : "nothing connects the nodes",
+                        of_topology ? fmt::format(" in topology {}", *reader.string("topology")) : ""),
             R"(give for example "inter_node": {"kind": "infiniband", "bytes_per_second_per_gpu": 50000000000}, )"
             R"(or the machines that the GPUs stand in: "topology": "dgx-h100")");
 }

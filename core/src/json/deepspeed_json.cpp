@@ -1,6 +1,7 @@
 #include <cctype>
 #include <cstdlib>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "engines/deepspeed_options.hpp"
@@ -146,6 +147,12 @@ DeepSpeedOptions read_deepspeed_options(const Scenario& scenario) {
         if (const auto aio = deepspeed.object("aio"))
             read_count(*aio, "intra_op_parallelism", options.aio_threads, 1);
     }
+    if (training.secondary_shard_group > 1 && options.hpz_partition_size != training.secondary_shard_group)
+        throw Error(ErrorCode::invalid_input,
+                    fmt::format("secondary_shard_group is {}, but deepspeed.zero_optimization."
+                                "zero_hpz_partition_size {}",
+                                training.secondary_shard_group, options.hpz_partition_size),
+                    "keep one of the two", {"", "/training/secondary_shard_group"});
     if (training.pipeline_parallel > 1) options.overlap_comm = false;
     if (training.zero_stage == 1 && options.rules.stage1_ignores_buckets)
         options.contiguous_gradients = options.overlap_comm = options.round_robin_gradients = false;

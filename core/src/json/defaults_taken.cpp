@@ -41,9 +41,15 @@ std::vector<std::string> defaults_taken(const ScenarioRequest& request, const Sc
             taken.push_back(fmt::format("{} {}{}", key, shown(training[key]), meaning));
     };
     for (const char* key : general_keys) take(key, "");
-    if (scenario.model.batch == BatchKind::tokens)
+    if (scenario.model.batch == BatchKind::tokens) {
         for (const char* key : transformer_keys)
             take(key, std::string_view(key) == "sequence_length" ? " (the model's maximum)" : "");
+        // An engine's own default, and what norms, activations and rotary embeddings keep hangs on it.
+        take("kernels", scenario.training.kernels == Kernels::eager
+                            ? " (PyTorch's own, which keep more activations; --set "
+                              "/training/kernels=fused plans fused ones)"
+                            : "");
+    }
     if (!states(document, "cluster", "topology") && !states(document, "cluster", "gpu"))
         taken.push_back("topology " + scenario.cluster.topology);
     if (!states(document, "cluster", "nodes") && !states(document, "cluster", "gpus_used"))

@@ -78,6 +78,20 @@ TEST(PlanText, NamesTheDefaultsThatTheScenarioTook) {
     EXPECT_THAT(plan_text(make_plan(scenario), {}, defaults), HasSubstr("defaults  engine native, "));
 }
 
+TEST(PlanText, NamesTheKernelsThatAnEngineStartsFromAndTheFlagThatChangesThem) {
+    const auto defaults = [](const std::string& training) {
+        const ScenarioRequest request{
+            "", R"({"model": {"preset": "gpt2"}, "training": {"zero_stage": 3)" + training + "}}", {}};
+        return defaults_taken(request, resolve_scenario(request));
+    };
+    const auto kernels = [](const char* word) { return testing::Contains(StartsWith(word)); };
+    EXPECT_THAT(defaults(R"(, "engine": "deepspeed")"), kernels("kernels eager (PyTorch's own"));
+    EXPECT_THAT(defaults(R"(, "engine": "deepspeed")"),
+                testing::Contains(HasSubstr("--set /training/kernels=fused")));
+    EXPECT_THAT(defaults(""), testing::Contains("kernels fused"));
+    EXPECT_THAT(defaults(R"(, "engine": "deepspeed", "kernels": "fused")"), testing::Not(kernels("kernels")));
+}
+
 TEST(PlanText, ShowsRemediesBelowTheVerdict) {
     Plan plan = plan_of(R"({"model": {"preset": "gpt2"}})");
     EXPECT_THAT(plan_text(plan), testing::Not(HasSubstr("makes it fit")));

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "printable.hpp"
 #include "remedy_ladders.hpp"
 #include "zeroplan/step_timeline.hpp"
 
@@ -53,7 +54,7 @@ std::string time_in_words(std::optional<double> step_time_ratio) {
     if (!step_time_ratio) return "step time n/a";
     const double change = 100 * (*step_time_ratio - 1);
     return std::abs(change) < 0.5 ? std::string("same step time")
-                                  : fmt::format("{:+.0f} % step time", change);
+                                  : fmt::format("{}{} % step time", change < 0 ? "" : "+", fixed(change, 0));
 }
 
 std::string price_in_words(std::span<const Rung> rungs, std::uint64_t gpus, std::uint64_t more,

@@ -5,6 +5,8 @@
 #include <array>
 #include <cmath>
 
+#include "printable.hpp"
+
 namespace zeroplan {
 namespace {
 
@@ -56,7 +58,7 @@ std::string format_exact(Bytes bytes) {
 
 std::string format_seconds(double seconds) {
     const double size = std::abs(seconds);
-    if (size >= 1 || size == 0) return fmt::format("{:.3f} s", seconds);
+    if (size >= 1 || size == 0) return fixed(seconds, 3) + " s";
     if (size >= 1e-3) return fmt::format("{:.3g} ms", seconds * 1e3);
     return fmt::format("{:.3g} µs", seconds * 1e6);
 }

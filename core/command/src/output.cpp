@@ -13,6 +13,8 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include "printable.hpp"
+
 namespace zeroplan::command {
 namespace {
 
@@ -39,6 +41,12 @@ void say(const std::string& text) {
 void end_quietly() {
     std::signal(SIGPIPE, SIG_DFL);
     std::raise(SIGPIPE);
+}
+
+/// A message quotes what the user or a file says, which may be long and no text at all.
+std::string for_people(std::string_view message) {
+    constexpr std::size_t longest = 4096;  // a path's, and more than any list of ours
+    return shortened(printable(message), longest);
 }
 
 }  // namespace
@@ -71,16 +79,17 @@ void print(std::string_view text) {
 }
 
 void print_warning(std::string_view message) {
-    say(fmt::format("zeroplan: {}: {}\n", painted("warning", "33", colours(STDERR_FILENO)), message));
+    say(fmt::format("zeroplan: {}: {}\n", painted("warning", "33", colours(STDERR_FILENO)),
+                    for_people(message)));
 }
 
 void print_error(const Error& error) {
     std::string place;
     for (const std::string& part : {error.place().file, error.place().pointer})
-        if (!part.empty()) place += part + ": ";
+        if (!part.empty()) place += for_people(part) + ": ";
     std::string text = fmt::format("zeroplan: {}: {}{}\n", painted("error", "1;31", colours(STDERR_FILENO)),
-                                   place, error.message());
-    if (!error.hint().empty()) text += fmt::format("  hint: {}\n", error.hint());
+                                   place, for_people(error.message()));
+    if (!error.hint().empty()) text += fmt::format("  hint: {}\n", for_people(error.hint()));
     say(text);
 }
 

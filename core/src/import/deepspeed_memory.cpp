@@ -5,6 +5,7 @@
 #include "import/import_builder.hpp"
 #include "import/import_readers.hpp"
 #include "import/text_lines.hpp"
+#include "printable.hpp"
 
 namespace zeroplan {
 namespace {
@@ -50,7 +51,7 @@ std::vector<MemoryLine> read_lines(std::string_view text) {
 }
 
 std::string gib(double bytes) {
-    return fmt::format("{:.2f} GiB", bytes / printed_unit);
+    return fixed(bytes / printed_unit, 2) + " GiB";
 }
 
 void explain(Import& import, const std::vector<MemoryLine>& lines) {

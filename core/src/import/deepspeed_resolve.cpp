@@ -2,6 +2,7 @@
 
 #include "import/deepspeed_keys.hpp"
 #include "import/deepspeed_zero.hpp"
+#include "printable.hpp"
 
 namespace zeroplan {
 namespace {
@@ -44,7 +45,8 @@ void resolve_buffers(const DeepSpeedSection& zero, bool overlap) {
     if (!bucket) return;
     const double buffers = overlap ? 2 : 1;
     figure(zero.import(), "reduce_buffer_bytes", 2 * *bucket * buffers, "B",
-           fmt::format("{} of {:.0f} elements in 16 bit", overlap ? "two buffers" : "one buffer", *bucket));
+           fmt::format("{} of {} elements in 16 bit", overlap ? "two buffers" : "one buffer",
+                       fixed(*bucket, 0)));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "json/object_reader.hpp"
 #include "json/pointer.hpp"
 #include "nearest.hpp"
+#include "printable.hpp"
 
 namespace zeroplan {
 namespace {
@@ -78,8 +79,8 @@ std::uint64_t DeepSpeedSection::whole(std::string_view key, double number, std::
     if (down != number)
         note(Finding::rejected, key,
              fmt::format("{} is no whole number: DeepSpeed from 0.15 on refuses it", shown(*find(key))),
-             fmt::format("the nearest valid value is {:.0f}, taken here",
-                         std::max(down, 1.0 * static_cast<double>(least))));
+             fmt::format("the nearest valid value is {}, taken here",
+                         fixed(std::max(down, 1.0 * static_cast<double>(least)), 0)));
     return std::max(static_cast<std::uint64_t>(down), least);
 }
 

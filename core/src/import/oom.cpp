@@ -5,6 +5,7 @@
 
 #include "import/import_builder.hpp"
 #include "import/import_readers.hpp"
+#include "printable.hpp"
 
 namespace zeroplan {
 namespace {
@@ -94,7 +95,7 @@ std::optional<Message> read_old(std::string_view text) {
 }
 
 std::string gib(double bytes) {
-    return fmt::format("{:.2f} GiB", bytes / 1073741824.0);
+    return fixed(bytes / 1073741824.0, 2) + " GiB";
 }
 
 void add_figures(Import& import, const Message& m) {

@@ -1,10 +1,12 @@
 #include "import/import_builder.hpp"
 
+#include "printable.hpp"
+
 namespace zeroplan {
 namespace {
 
 std::string gib(double bytes) {
-    return fmt::format("{:.2f} GiB", bytes / 1073741824.0);
+    return fixed(bytes / 1073741824.0, 2) + " GiB";
 }
 
 double as_double(Bytes bytes) {
@@ -21,15 +23,16 @@ void compare(Import& import, const char* what, double measured, double planned) 
     const double error = planned / measured - 1;
     if (error < -agreement)
         note(import, Finding::warning, "", 0,
-             fmt::format("{} {} here, {} in the plan ({:+.0f} %): the job holds more than the flags say",
-                         what, gib(measured), gib(planned), 100 * error),
+             fmt::format("{} {} here, {} in the plan ({}{} %): the job holds more than the flags say", what,
+                         gib(measured), gib(planned), error < 0 ? "" : "+", fixed(100 * error, 0)),
              "is the sequence longer, recomputation off, a second model loaded, or attention eager?");
     else
         note(import, Finding::resolved, "", 0,
-             fmt::format(
-                 "{} {} here, {} in the plan ({:+.0f} %){}", what, gib(measured), gib(planned), 100 * error,
-                 error > agreement ? ": the failure came before the peak, or the flags say more than the job"
-                                   : ""));
+             fmt::format("{} {} here, {} in the plan ({}{} %){}", what, gib(measured), gib(planned),
+                         error < 0 ? "" : "+", fixed(100 * error, 0),
+                         error > agreement
+                             ? ": the failure came before the peak, or the flags say more than the job"
+                             : ""));
 }
 
 }  // namespace

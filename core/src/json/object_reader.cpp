@@ -8,6 +8,7 @@
 
 #include "json/pointer.hpp"
 #include "nearest.hpp"
+#include "printable.hpp"
 
 namespace zeroplan {
 namespace {
@@ -61,9 +62,7 @@ ErrorPlace element_place(const ErrorPlace& list, std::size_t index) {
 
 std::string shown(const json& value) {
     constexpr std::size_t longest = 60;
-    std::string text = value.dump(-1, ' ', true, json::error_handler_t::replace);
-    if (text.size() > longest) text = text.substr(0, longest) + "…";
-    return text;
+    return shortened(value.dump(-1, ' ', false, json::error_handler_t::replace), longest);
 }
 
 std::uint64_t read_integer(const json& value, const ErrorPlace& place, std::string_view name,

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "printable.hpp"
 #include "report/text_page.hpp"
 #include "zeroplan/import.hpp"
 #include "zeroplan/units.hpp"
@@ -66,9 +67,10 @@ void add_findings(TextPage& page, const Import& import, const Group& group) {
 }
 
 std::string shown(const ImportFigure& figure) {
-    if (figure.unit == "B")
+    constexpr double most_bytes = 0x1p63;
+    if (figure.unit == "B" && figure.value < most_bytes)
         return format_bytes(Bytes{static_cast<std::uint64_t>(std::llround(figure.value))});
-    if (figure.unit == "B/s") return fmt::format("{:.2f} GB/s", figure.value / 1e9);
+    if (figure.unit == "B/s") return fixed(figure.value / 1e9, 2) + " GB/s";
     if (figure.unit == "s") return format_seconds(figure.value);
     const std::string number = std::trunc(figure.value) == figure.value && figure.value < 1e15
                                    ? fmt::format("{:.0f}", figure.value)

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "printable.hpp"
 #include "report/plan_parts.hpp"
 #include "report/slowest_group.hpp"
 #include "report/what_if_text.hpp"
@@ -11,7 +12,7 @@ namespace zeroplan {
 namespace {
 
 std::string percent(double part, double whole) {
-    return whole > 0 ? fmt::format("{:.1f} %", 100 * part / whole) : "–";
+    return whole > 0 ? fixed(100 * part / whole, 1) + " %" : "–";
 }
 
 /// The FLOPs behind MFU differ by a third and more between those who publish it.
@@ -31,9 +32,9 @@ void add_mfu_convention(TextPage& page, const Plan& plan) {
 
 void add_step(TextPage& page, const Plan& plan, const SimReport& report, const StepTimeline& slowest) {
     const bool tokens = plan.scenario.model.batch == BatchKind::tokens;
-    page.line(fmt::format("step {}: {:.5g} {}/s per GPU, MFU {:.1f} %", format_seconds(slowest.step_time_s),
+    page.line(fmt::format("step {}: {:.5g} {}/s per GPU, MFU {} %", format_seconds(slowest.step_time_s),
                           report.throughput.tokens_per_s_per_gpu, tokens ? "tokens" : "samples",
-                          100 * report.throughput.mfu),
+                          fixed(100 * report.throughput.mfu, 1)),
               Colour::bold);
     add_mfu_convention(page, plan);
     page.line(fmt::format("interval {} to {}, fidelity: {}", format_seconds(slowest.low_s),
@@ -81,8 +82,7 @@ void add_links(TextPage& page, const Plan& plan, const SimReport& report) {
     Table table({"", "links", "capacity of one", "carried by one", "busy"});
     for (const LinkLoad& link : report.links)
         table.row({link.name, format_count(link.links), fmt::format("{:.4g} GB/s", link.bytes_per_s / 1e9),
-                   fmt::format("{:.4g} GB", link.bytes / 1e9),
-                   fmt::format("{:.1f} %", 100 * link.utilisation)});
+                   fmt::format("{:.4g} GB", link.bytes / 1e9), fixed(100 * link.utilisation, 1) + " %"});
     page.heading("Links in a step");
     page.table(table);
     const GpuSpec& gpu = plan.scenario.cluster.gpu;

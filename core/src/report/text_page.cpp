@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "printable.hpp"
+
 namespace zeroplan {
 namespace {
 
@@ -45,6 +47,7 @@ Table& Table::left(std::size_t column) {
 
 Table& Table::row(std::vector<std::string> cells) {
     cells.resize(titles_.size());
+    for (std::string& cell : cells) cell = printable(cell);
     rows_.push_back(std::move(cells));
     return *this;
 }
@@ -102,13 +105,13 @@ std::string TextPage::painted(std::string_view text, Colour colour) const {
 }
 
 void TextPage::line(std::string_view text, Colour colour) {
-    text_ += painted(text, colour);
+    text_ += painted(printable(text), colour);
     text_ += '\n';
 }
 
 void TextPage::heading(std::string_view title, std::string_view rest) {
-    text_ += '\n' + painted(title, Colour::bold);
-    text_ += rest;
+    text_ += '\n' + painted(printable(title), Colour::bold);
+    text_ += printable(rest);
     text_ += '\n';
 }
 
@@ -116,7 +119,9 @@ void TextPage::table(const Table& table, std::size_t indent) {
     for (const std::string& row : table.lines()) line(std::string(indent, ' ') + row);
 }
 
-void TextPage::paragraph(std::string_view label, std::string_view text, Colour label_colour) {
+void TextPage::paragraph(std::string_view raw_label, std::string_view raw_text, Colour label_colour) {
+    const std::string label = printable(raw_label), all = printable(raw_text);
+    std::string_view text = all;
     const std::size_t indent = display_width(label);
     const std::size_t room = std::max<std::size_t>(style_.width > indent ? style_.width - indent : 0, 20);
     std::string line = painted(label, label_colour);

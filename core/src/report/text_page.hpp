@@ -32,7 +32,8 @@ private:
     std::vector<std::size_t> rules_, left_;
 };
 
-/// Text as it grows from top to bottom: verdict, headings, tables, paragraphs.
+/// Text as it grows from top to bottom: verdict, headings, tables, paragraphs. What is put in is escaped
+/// where a terminal would obey it instead of showing it: names of models and files are other people's.
 class TextPage {
 public:
     explicit TextPage(const TextStyle& style) : style_(style) {}

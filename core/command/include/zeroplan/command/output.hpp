@@ -24,7 +24,7 @@ TextStyle terminal_style();
 /// Writes to standard output, with a newline at the end if there is none. Throws Error{run_failed} if it
 /// can't be written: what was asked for is done, and lost. Ends by SIGPIPE where the reader has gone.
 void print(std::string_view text);
-/// "zeroplan: warning: …" on standard error.
+/// "zeroplan: warning: …" on standard error. Control characters in messages are escaped (printable.hpp).
 void print_warning(std::string_view message);
 /// "zeroplan: error: file: pointer: message" and the hint on a line of its own, on standard error.
 void print_error(const Error& error);

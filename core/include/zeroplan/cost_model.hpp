@@ -21,13 +21,18 @@ struct WorkCost {
     friend bool operator==(const WorkCost&, const WorkCost&) = default;
 };
 
+/// Factors on durations by what bounds them, for the ends of the interval.
+struct WorkScale {
+    double products = 1, attention = 1, memory = 1;
+};
+
 /// Times the operations of one scenario's programs: roofline of every operator, bytes of everything else.
 /// Holds references: model, layout and program must outlive it.
 class CostModel {
 public:
     /// Throws Error{not_supported} if the GPU lacks the compute dtype, naming both.
     CostModel(const ModelSpec& model, const TrainingConfig& training, const ClusterSpec& cluster,
-              const ShardLayout& layout, const StepProgram& program);
+              const ShardLayout& layout, const StepProgram& program, const WorkScale& scale = {});
 
     WorkCost cost(const Compute& compute) const;
     WorkCost cost(const OptimizerStep& step) const;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "zeroplan/collective_cost.hpp"
+#include "zeroplan/cost_model.hpp"
 #include "zeroplan/plan.hpp"
 #include "zeroplan/step_program.hpp"
 #include "zeroplan/step_timeline.hpp"
@@ -70,8 +71,9 @@ struct TimedProgram {
     friend bool operator==(const TimedProgram&, const TimedProgram&) = default;
 };
 
-/// Times StepProgram::step of program `program`. Throws what CostModel and collective_cost throw.
-TimedProgram time_program(const Plan& plan, std::uint32_t program);
+/// Times StepProgram::step of program `program`, its work at `scale`. Throws what CostModel and
+/// collective_cost throw.
+TimedProgram time_program(const Plan& plan, std::uint32_t program, const WorkScale& scale = {});
 
 /// Start and end of one node, seconds from the step's start.
 struct NodeTime {
@@ -90,8 +92,10 @@ struct DurationScale {
 std::vector<NodeTimes> closed_form_times(const std::vector<TimedProgram>& programs,
                                          const DurationScale& scale = {});
 NodeTimes closed_form_times(const TimedProgram& program, const DurationScale& scale = {});
-/// The steps of programs that run side by side, with their interval: that of the slowest, in proportion.
-std::vector<StepTimeline> closed_form_steps(const std::vector<TimedProgram>& programs);
+/// Programs that run side by side, their work at a scale.
+using TimedAt = std::function<std::vector<TimedProgram>(const WorkScale&)>;
+/// Their steps, with the interval of the slowest, in proportion.
+std::vector<StepTimeline> closed_form_steps(const TimedAt& timed);
 
 /// True if the programs are stages of a pipeline: their collectives stay inside a stage, and only transfers
 /// join them.

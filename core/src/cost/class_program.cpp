@@ -141,10 +141,12 @@ TimedProgram as_class(const TimedProgram& program, const RankClasses& classes, s
 std::vector<StepTimeline> closed_form_steps(const Plan& plan, const RankClasses& classes) {
     const RankClasses slowest = slowest_by_program(classes, plan.programs.size());
     const LinkRates rates = link_rates(plan.scenario.cluster);
-    std::vector<TimedProgram> programs;
-    for (std::uint32_t p = 0; p < plan.programs.size(); ++p)
-        programs.push_back(as_class(time_program(plan, p), slowest, p, rates));
-    return closed_form_steps(programs);
+    return closed_form_steps([&](const WorkScale& scale) {
+        std::vector<TimedProgram> programs;
+        for (std::uint32_t p = 0; p < plan.programs.size(); ++p)
+            programs.push_back(as_class(time_program(plan, p, scale), slowest, p, rates));
+        return programs;
+    });
 }
 
 }  // namespace zeroplan

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <functional>
 #include <map>
 
 #include "cost/constants.hpp"
@@ -86,12 +87,19 @@ private:
     NodeTimes times_;
 };
 
-double slowest_step(const std::vector<TimedProgram>& programs, const DurationScale& scale) {
-    const auto scaled = [&scale](const std::vector<TimedProgram>& p) { return closed_form_times(p, scale); };
-    double slowest = 0;
-    for (const StepTimeline& step : time_steps(programs, scaled))
-        slowest = std::max(slowest, step.step_time_s);
-    return slowest;
+double slowest(const std::vector<StepTimeline>& timelines) {
+    double seconds = 0;
+    for (const StepTimeline& step : timelines) seconds = std::max(seconds, step.step_time_s);
+    return seconds;
+}
+
+/// One end of the interval.
+double slowest_at(const cost::IntervalEnd& end, const TimedAt& timed) {
+    const DurationScale scale{.communication = end.communication.value};
+    const WorkScale work{end.products.value, end.attention.value, end.memory.value};
+    return slowest(time_steps(timed(work), [&scale](const std::vector<TimedProgram>& programs) {
+        return closed_form_times(programs, scale);
+    }));
 }
 
 }  // namespace
@@ -124,16 +132,14 @@ NodeTimes closed_form_times(const TimedProgram& program, const DurationScale& sc
     return run.take();
 }
 
-std::vector<StepTimeline> closed_form_steps(const std::vector<TimedProgram>& programs) {
-    const cost::Constants& c = cost::constants();
-    const auto exact = [](const std::vector<TimedProgram>& p) { return closed_form_times(p); };
-    std::vector<StepTimeline> timelines = time_steps(programs, exact);
-    const double low = slowest_step(programs, {c.low_compute.value, c.low_communication.value});
-    const double high = slowest_step(programs, {c.high_compute.value, c.high_communication.value});
-    double slowest = 0;
-    for (const StepTimeline& step : timelines) slowest = std::max(slowest, step.step_time_s);
+std::vector<StepTimeline> closed_form_steps(const TimedAt& timed) {
+    const auto exact = [](const std::vector<TimedProgram>& programs) { return closed_form_times(programs); };
+    std::vector<StepTimeline> timelines = time_steps(timed({}), exact);
+    const double low = slowest_at(cost::constants().low_end, timed);
+    const double high = slowest_at(cost::constants().high_end, timed);
+    const double expected = slowest(timelines);
     for (StepTimeline& step : timelines) {
-        const double share = slowest > 0 ? step.step_time_s / slowest : 0;
+        const double share = expected > 0 ? step.step_time_s / expected : 0;
         step.low_s = low * share;
         step.high_s = high * share;
         step.fidelity = "closed form";
@@ -144,13 +150,19 @@ std::vector<StepTimeline> closed_form_steps(const std::vector<TimedProgram>& pro
 StepTimeline closed_form_step(const Plan& plan, std::uint32_t rank_group) {
     const std::uint32_t program = plan.rank_groups[rank_group].program;
     if (plan.scenario.training.pipeline_parallel > 1) return std::move(closed_form_steps(plan)[program]);
-    return std::move(closed_form_steps(std::vector<TimedProgram>{time_program(plan, program)}).front());
+    const TimedAt timed = [&](const WorkScale& scale) {
+        return std::vector<TimedProgram>{time_program(plan, program, scale)};
+    };
+    return std::move(closed_form_steps(timed).front());
 }
 
 std::vector<StepTimeline> closed_form_steps(const Plan& plan) {
-    std::vector<TimedProgram> programs;
-    for (std::uint32_t p = 0; p < plan.programs.size(); ++p) programs.push_back(time_program(plan, p));
-    return closed_form_steps(programs);
+    return closed_form_steps([&plan](const WorkScale& scale) {
+        std::vector<TimedProgram> programs;
+        for (std::uint32_t p = 0; p < plan.programs.size(); ++p)
+            programs.push_back(time_program(plan, p, scale));
+        return programs;
+    });
 }
 
 }  // namespace zeroplan

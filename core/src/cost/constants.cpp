@@ -18,8 +18,6 @@ std::vector<Constant> cost_constants() {
                               c.nvlink4_efficiency,    c.nvlink5_efficiency,
                               c.pcie_efficiency,       c.pcie_staging_efficiency,
                               c.xgmi_efficiency,       c.host_barrier_s,
-                              c.low_compute,           c.high_compute,
-                              c.low_communication,     c.high_communication,
                               c.bridge_bytes_per_s,    c.small_bridge_bytes_per_s,
                               c.collective_start_s,    c.collective_ramp_s,
                               c.collective_ramp_bytes, c.network_ramp_s,
@@ -30,6 +28,8 @@ std::vector<Constant> cost_constants() {
     for (const auto* by_generation :
          {&c.attention_backward_efficiency, &c.attention_forward_efficiency, &c.gemm_efficiency})
         all.insert(all.begin(), by_generation->begin(), by_generation->end());
+    for (const cost::IntervalEnd* end : {&c.low_end, &c.high_end})
+        all.insert(all.end(), {end->products, end->attention, end->memory, end->communication});
     return all;
 }
 

@@ -17,6 +17,11 @@ inline const char* const published_collectives =
     "NCCL's own law; replaced by a log of the cluster's own";
 inline const char* const flash_papers = "tables of the FlashAttention-2 paper, causal, head width 128";
 
+/// Factors on durations at one end of a step time's interval.
+struct IntervalEnd {
+    Constant products, attention, memory, communication;
+};
+
 /// The cost model's constants in one place. NCCL's own tables stand in nccl_tables.cpp.
 struct Constants {
     /// By Generation. Sustained shares of the dense peak, which newer GPUs reach less of: power and clocks
@@ -106,15 +111,22 @@ struct Constants {
     Constant host_barrier_s{"host_barrier_s", 20e-6, "s", "two barriers between processes over shared memory",
                             assumption};
 
-    Constant low_compute{"interval_low_compute", 0.85, "1", "compute durations of the interval's low end",
-                         assumption};
-    Constant high_compute{"interval_high_compute", 1.25, "1", "compute durations of the interval's high end",
-                          assumption};
-    Constant low_communication{"interval_low_communication", 0.9, "1",
-                               "collective durations of the interval's low end", assumption};
-    Constant high_communication{
-        "interval_high_communication", 1.5, "1",
-        "NCCL's own law is 4.6 % from measured at 1 GiB and up to 2 times below it at 64 MiB", assumption};
+    IntervalEnd low_end{
+        {"interval_low_products", 0.9, "1", "clocks and shapes that suit the kernels", assumption},
+        {"interval_low_attention", 0.6, "1", "FlashAttention-3 on Hopper: 1.5 to 2 times as fast (its paper)",
+         assumption},
+        {"interval_low_memory_bound", 0.9, "1", "0.93 of the memory's rate instead of 0.85", assumption},
+        {"interval_low_communication", 0.9, "1", "collective durations of the interval's low end",
+         assumption}};
+    IntervalEnd high_end{
+        {"interval_high_products", 1.25, "1", "power limits, small batches, shapes between kernels",
+         assumption},
+        {"interval_high_attention", 2, "1",
+         "FlashAttention-1 and Triton kernels reach half of FlashAttention-2 (its paper)", assumption},
+        {"interval_high_memory_bound", 2, "1",
+         "kernels that are not fused, casts to fp32 and metrics of the training loop", assumption},
+        {"interval_high_communication", 1.5, "1",
+         "NCCL's own law is 4.6 % from measured at 1 GiB and up to 2 times below it at 64 MiB", assumption}};
 };
 
 const Constants& constants();

@@ -84,7 +84,7 @@ bool only_communicates(const Operator& op) {
 }  // namespace
 
 CostModel::CostModel(const ModelSpec& model, const TrainingConfig& training, const ClusterSpec& cluster,
-                     const ShardLayout& layout, const StepProgram& program)
+                     const ShardLayout& layout, const StepProgram& program, const WorkScale& scale)
     : model_(model), training_(training), layout_(layout), program_(program) {
     const cost::Constants& c = cost::constants();
     const GpuSpec& gpu = cluster.gpu;
@@ -92,13 +92,14 @@ CostModel::CostModel(const ModelSpec& model, const TrainingConfig& training, con
     const auto generation = static_cast<std::size_t>(nccl::generation(gpu.compute_capability));
     const double gemm = (gpu.is_host ? c.host_gemm_efficiency : c.gemm_efficiency[generation]).value;
     const double clock = clock_share(cluster);
-    rates_.linear_flop_per_s = require_rate(gpu, training.compute_dtype) * gemm * clock;
-    rates_.wide_linear_flop_per_s = attention * gemm * clock;
+    const double product_share = gemm * clock / scale.products;
+    const double attention_rate = attention * clock / scale.attention;
+    rates_.linear_flop_per_s = require_rate(gpu, training.compute_dtype) * product_share;
+    rates_.wide_linear_flop_per_s = attention * product_share;
     delayed_scaling_ = training.fp8_json.find("\"delayed\"") != std::string::npos;
-    rates_.attention_flop_per_s = attention * clock * c.attention_forward_efficiency[generation].value;
-    rates_.attention_backward_flop_per_s =
-        attention * clock * c.attention_backward_efficiency[generation].value;
-    rates_.memory_bytes_per_s = gpu.hbm_bytes_per_s * c.memory_efficiency.value;
+    rates_.attention_flop_per_s = attention_rate * c.attention_forward_efficiency[generation].value;
+    rates_.attention_backward_flop_per_s = attention_rate * c.attention_backward_efficiency[generation].value;
+    rates_.memory_bytes_per_s = gpu.hbm_bytes_per_s * c.memory_efficiency.value / scale.memory;
     rates_.kernel_start_s = gpu.is_host ? c.host_call_s.value : c.kernel_start_s.value;
     const double upload = gpu.is_host ? gpu.hbm_bytes_per_s : cluster.host.pcie_bytes_per_s;
     rates_.upload_bytes_per_s = upload * c.upload_efficiency.value;

@@ -16,14 +16,14 @@ std::size_t variant(const Compute& compute) {
 
 }  // namespace
 
-StepCosts::StepCosts(const Plan& plan, std::uint32_t program)
+StepCosts::StepCosts(const Plan& plan, std::uint32_t program, const WorkScale& scale)
     : plan_(plan),
       rank_model_(model_of(plan, program)),
       layout_(layout_of(plan, program)),
       training_(plan.scenario.training),
       groups_(group_sizes(training_, layout_.shard_group)),
       stage_ranks_(plan.scenario.cluster.gpus_used / training_.pipeline_parallel),
-      model_(rank_model_, training_, plan.scenario.cluster, layout_, plan.programs[program]) {
+      model_(rank_model_, training_, plan.scenario.cluster, layout_, plan.programs[program], scale) {
     training_.sequence_length = sequence_length_of(plan, program);
     for (const RankGroup& group : plan.rank_groups)
         if (group.program == program && !group.ranks.empty()) first_rank_ = group.ranks.front().first;

@@ -11,7 +11,7 @@ namespace zeroplan {
 /// Costs of a plan's operations, each different one computed once: blocks of one kind cost the same.
 class StepCosts {
 public:
-    StepCosts(const Plan& plan, std::uint32_t program);
+    StepCosts(const Plan& plan, std::uint32_t program, const WorkScale& scale = {});
 
     double seconds(const Compute& compute);
     double seconds(const OptimizerStep& step) const { return model_.cost(step).seconds; }

@@ -163,10 +163,10 @@ private:
 
 }  // namespace
 
-TimedProgram time_program(const Plan& plan, std::uint32_t program) {
+TimedProgram time_program(const Plan& plan, std::uint32_t program, const WorkScale& scale) {
     check_time_is_modelled(plan.scenario.training);
     const StepProgram& steps = plan.programs[program];
-    StepCosts costs(plan, program);
+    StepCosts costs(plan, program, scale);
     TimedProgram result;
     for (const Section& section : steps.step)
         result.sections.push_back(SectionLowering(section, costs).lower());

@@ -65,6 +65,8 @@ RankGroup account(const StepProgram& program, std::uint32_t index, std::vector<R
     group.peak_device = group.peak_reserved + runtime.expected;
     group.resident = memory_peak(program, {}, resident_buffers(program)).allocated;
     group.runtime = runtime.expected;
+    group.runtime_low = runtime.low;
+    group.runtime_high = runtime.high;
     return group;
 }
 

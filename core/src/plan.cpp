@@ -9,6 +9,7 @@
 #include "account.hpp"
 #include "engines/engine.hpp"
 #include "plan_warnings.hpp"
+#include "zeroplan/memory_interval.hpp"
 #include "zeroplan/runtime_memory.hpp"
 
 namespace zeroplan {
@@ -39,10 +40,22 @@ Bytes highest_allocated(const RankGroup& group) {
 /// too much, what it can't do without. PyTorch's gives free segments back before it fails; an arena has none
 /// to give.
 Bytes least_reserved(const Plan& plan, const RankGroup& group, Bytes room) {
-    const Bytes reserved = deciding_phase(group).peak_reserved, allocated = highest_allocated(group);
+    const Bytes reserved = group.wanted_reserved, allocated = highest_allocated(group);
     if (reserved <= room || plan.allocator != AllocatorKind::caching) return reserved;
     if (allocated > room) return allocated;  // which decides it
     return std::min(reserved, reserved_within(plan.programs[group.program], room));
+}
+
+/// Near the end of the device PyTorch's allocator gives free segments back, and keeps less than it would.
+void squeeze(RankGroup& group, const StepProgram& program, Bytes capacity) {
+    const Bytes room = capacity - std::min(capacity, group.runtime);
+    if (group.wanted_reserved <= room || highest_allocated(group) > room) return;
+    const Bytes reserved = reserved_within(program, room);
+    if (reserved > room) return;  // runs out of memory: what it would need is what there is to say
+    for (PhaseMemory& phase : group.phases)
+        if (phase.phase != Phase::save) phase.peak_reserved = std::min(phase.peak_reserved, reserved);
+    group.peak_reserved = std::min(group.peak_reserved, reserved);
+    group.peak_device = group.peak_reserved + group.runtime;
 }
 
 Verdict judge(Bytes low, Bytes high, Bytes capacity) {
@@ -103,16 +116,19 @@ MemorySummary summarise(const Plan& plan, const RuntimeMemory& runtime) {
     const PhaseMemory* deciding = nullptr;
     for (std::uint32_t g = 0; g < plan.rank_groups.size(); ++g) {
         const PhaseMemory& phase = deciding_phase(plan.rank_groups[g]);
-        if (deciding != nullptr && phase.peak_reserved <= deciding->peak_reserved) continue;
+        if (deciding != nullptr &&
+            plan.rank_groups[g].wanted_reserved <= plan.rank_groups[memory.worst_group].wanted_reserved)
+            continue;
         deciding = &phase;
         memory.worst_group = g;
     }
     const RankGroup& worst = plan.rank_groups[memory.worst_group];
     memory.overall_peak_device = deciding->peak_reserved + runtime.expected;
-    memory.high = deciding->peak_reserved + runtime.high;
     const Bytes room = memory.capacity - std::min(memory.capacity, runtime.low);
-    for (const RankGroup& group : plan.rank_groups)
+    for (const RankGroup& group : plan.rank_groups) {
         memory.low = std::max(memory.low, least_reserved(plan, group, room) + runtime.low);
+        memory.high = std::max(memory.high, group.wanted_reserved + runtime.high);
+    }
     memory.peak_rank = worst.ranks.front().first;
     memory.peak_phase = deciding->phase;
     memory.peak_operation = peak_operation(plan, worst, *deciding);
@@ -224,9 +240,15 @@ Plan planned(const Scenario& scenario) {
               .warnings = std::move(engine.warnings),
               .constants = std::move(engine.constants)};
     plan.constants.insert(plan.constants.end(), runtime.constants.begin(), runtime.constants.end());
+    if (plan.allocator == AllocatorKind::caching)
+        for (Constant& share : memory_interval_constants()) plan.constants.push_back(std::move(share));
     for (std::uint32_t i = 0; i < plan.programs.size(); ++i) {
         plan.rank_groups.push_back(
             account(plan.programs[i], i, std::move(engine.program_ranks[i]), engine.allocator, runtime));
+        RankGroup& group = plan.rank_groups.back();
+        group.wanted_reserved = deciding_phase(group).peak_reserved;
+        if (plan.allocator == AllocatorKind::caching)
+            squeeze(group, plan.programs[i], scenario.cluster.gpu.memory_usable);
         if (!engine.host.empty()) account_host(plan.rank_groups.back(), engine.host[i], scenario.cluster);
     }
     plan.memory = summarise(plan, runtime);

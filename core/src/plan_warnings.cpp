@@ -79,6 +79,14 @@ void warn_of_memory(Plan& plan) {
             {"marginal",
              fmt::format("the interval {} to {} spans the capacity {}: it may or may not fit",
                          format_gib(memory.low), format_gib(memory.high), format_gib(memory.capacity))});
+    if (worst.wanted_reserved > worst.peak_reserved && memory.verdict == Verdict::marginal)
+        plan.warnings.push_back(
+            {"allocator_retries",
+             fmt::format("PyTorch's allocator would reserve {} and has to give free segments back to stay "
+                         "within {}, which stalls the GPU (num_alloc_retries counts it); a smaller "
+                         "micro-batch or expandable_segments avoids it",
+                         format_gib(worst.wanted_reserved),
+                         format_gib(memory.capacity - std::min(memory.capacity, worst.runtime)))});
     if (save.peak_reserved + worst.runtime > memory.capacity && memory.verdict != Verdict::does_not_fit)
         plan.warnings.push_back(
             {"save_does_not_fit",

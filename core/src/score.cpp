@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "zeroplan/io.hpp"
+#include "zeroplan/memory_interval.hpp"
 #include "zeroplan/step_timeline.hpp"
 
 namespace zeroplan {
@@ -35,23 +36,44 @@ std::vector<const RankGroup*> measured_groups(const Plan& plan, const MeasuredCa
     return groups;
 }
 
-Bytes bytes_of(const RankGroup& group, Counter counter) {
+/// A figure of a rank group and its interval.
+struct PredictedBytes {
+    Bytes bytes;
+    BytesInterval interval;
+};
+
+PredictedBytes bytes_of(const Plan& plan, const RankGroup& group, Counter counter) {
+    const MemoryIntervals intervals = memory_intervals(group, plan.allocator);
     switch (counter) {
         case Counter::allocated:
-            return group.steady.allocated;
+            return {group.steady.allocated, intervals.allocated};
         case Counter::active:
-            return group.peak_active;
+            return {group.peak_active, intervals.active};
         case Counter::reserved:
-        case Counter::unspecified:
-            return group.peak_reserved;
+            return {group.peak_reserved, intervals.reserved};
+        case Counter::unspecified:  // whatever tool it was read from
+            return {group.peak_reserved, {intervals.allocated.low, intervals.device.high}};
         case Counter::device:
-            return group.peak_device;
+            return {group.peak_device, intervals.device};
         case Counter::resident:
-            return group.resident;
+            return {group.resident, intervals.resident};
         case Counter::time:
             break;
     }
-    return Bytes{};
+    return {};
+}
+
+ScoreRow bytes_row(const MeasuredCase& measured, Counter counter, const PredictedBytes& predicted,
+                   double bytes) {
+    const auto as_double = [](Bytes b) { return static_cast<double>(b.count()); };
+    return {measured.id,
+            measured.source,
+            *measured.tier,
+            counter,
+            as_double(predicted.bytes),
+            bytes,
+            std::nullopt,
+            PredictedInterval{as_double(predicted.interval.low), as_double(predicted.interval.high)}};
 }
 
 void check_rank(std::uint64_t rank, const Plan& plan, const MeasuredCase& measured, const char* pointer) {
@@ -68,23 +90,26 @@ void check_ranks(const Plan& plan, const MeasuredCase& measured) {
     for (const RankBytes& one : measured.by_rank) check_rank(one.rank, plan, measured, "/measured/by_rank");
 }
 
-double predicted_bytes_of(const Plan& plan, std::uint64_t rank, Counter counter) {
+PredictedBytes predicted_bytes_of(const Plan& plan, std::uint64_t rank, Counter counter) {
     for (const RankGroup& group : plan.rank_groups)
-        if (contains(group, rank)) return static_cast<double>(bytes_of(group, counter).count());
+        if (contains(group, rank)) return bytes_of(plan, group, counter);
     throw std::logic_error("the plan has no group of a rank");
 }
 
-double predicted_bytes(const Plan& plan, const MeasuredCase& measured, Counter counter) {
-    Bytes most;
-    for (const RankGroup* group : measured_groups(plan, measured))
-        most = std::max(most, bytes_of(*group, counter));
-    return static_cast<double>(most.count());
+PredictedBytes predicted_bytes(const Plan& plan, const MeasuredCase& measured, Counter counter) {
+    PredictedBytes most;
+    for (const RankGroup* group : measured_groups(plan, measured)) {
+        const PredictedBytes one = bytes_of(plan, *group, counter);
+        if (one.bytes >= most.bytes) most = one;
+    }
+    return most;
 }
 
-double predicted_step_s(const Plan& plan) {
-    double slowest = 0;
-    for (const StepTimeline& step : closed_form_steps(plan)) slowest = std::max(slowest, step.step_time_s);
-    return slowest;
+StepTimeline slowest_step(const Plan& plan) {
+    std::vector<StepTimeline> steps = closed_form_steps(plan);
+    return std::move(*std::max_element(steps.begin(), steps.end(), [](const auto& a, const auto& b) {
+        return a.step_time_s < b.step_time_s;
+    }));
 }
 
 /// Step time that a rate of tokens stands for.
@@ -115,13 +140,13 @@ private:
         if (!measured.tier) return;
         for (const Measurement& m : measured.measured)
             if (m.counter != Counter::time)
-                report_.rows.push_back({measured.id, measured.source, *measured.tier, m.counter,
-                                        predicted_bytes(plan, measured, m.counter), m.value, std::nullopt});
+                report_.rows.push_back(
+                    bytes_row(measured, m.counter, predicted_bytes(plan, measured, m.counter), m.value));
         for (const RankBytes& one : measured.by_rank)
             report_.by_rank.push_back(
                 {one.rank,
-                 {measured.id, measured.source, *measured.tier, measured.by_rank_counter,
-                  predicted_bytes_of(plan, one.rank, measured.by_rank_counter), one.bytes, std::nullopt}});
+                 bytes_row(measured, measured.by_rank_counter,
+                           predicted_bytes_of(plan, one.rank, measured.by_rank_counter), one.bytes)});
         if (measured.fits)
             report_.fits.push_back(
                 {measured.id, measured.source, *measured.tier, *measured.fits, plan.memory.verdict});
@@ -153,9 +178,11 @@ private:
             if (m.counter == Counter::time) seconds = m.value;
         if (!seconds && measured.tokens_per_s_per_gpu)
             seconds = seconds_of_rate(plan, *measured.tokens_per_s_per_gpu);
-        if (seconds)
-            report_.rows.push_back({measured.id, measured.source, *measured.tier_time, Counter::time,
-                                    predicted_step_s(plan), *seconds, std::nullopt});
+        if (!seconds) return;
+        const StepTimeline step = slowest_step(plan);
+        report_.rows.push_back({measured.id, measured.source, *measured.tier_time, Counter::time,
+                                step.step_time_s, *seconds, std::nullopt,
+                                PredictedInterval{step.low_s, step.high_s}});
     }
 
     ScoreReport report_;
@@ -167,7 +194,9 @@ std::optional<CollectiveAlgorithm> forced_algorithm(const MeasuredCollective& po
                                         CollectiveAlgorithm::nvls, CollectiveAlgorithm::nvls_tree})
         if (point.algorithm == to_string(a)) return a;
     throw Error(ErrorCode::not_supported,
-                "a forced algorithm ('" + point.algorithm + "') can't be asked for in this version");
+                "a forced algorithm ('" + point.algorithm + "') can't be asked for in this version",
+                "one of: ring, tree, nvls, nvls_tree; without \"algorithm\" it is NCCL's choice",
+                {"", "/algorithm"});
 }
 
 template <typename T>
@@ -249,7 +278,8 @@ ScoreReport score(std::span<const MeasuredCollective> collectives) {
             const double seconds = collective_cost(kind, c.bytes, whole_cluster(c.cluster), c.cluster,
                                                    {forced_algorithm(c), std::nullopt})
                                        .seconds();
-            report.rows.push_back({c.id, c.source, c.tier, Counter::time, seconds, c.time_s, c.bytes});
+            report.rows.push_back(
+                {c.id, c.source, c.tier, Counter::time, seconds, c.time_s, c.bytes, std::nullopt});
         } catch (const Error& error) {
             report.refused.push_back({c.id, c.source, error.what()});
         }
@@ -269,7 +299,16 @@ ErrorSummary summarise(std::span<const ScoreRow> rows) {
     const std::size_t n = errors.size();
     const double median = n % 2 == 1 ? errors[n / 2] : (errors[n / 2 - 1] + errors[n / 2]) / 2;
     const auto nearest_rank = static_cast<std::size_t>(std::ceil(0.9 * static_cast<double>(n)));
-    return {n, 1, median, errors[nearest_rank - 1], sum / static_cast<double>(n)};
+    const auto count = [&rows](auto of) {
+        return static_cast<std::size_t>(std::count_if(rows.begin(), rows.end(), of));
+    };
+    return {n,
+            1,
+            median,
+            errors[nearest_rank - 1],
+            sum / static_cast<double>(n),
+            count([](const ScoreRow& row) { return row.interval.has_value(); }),
+            count([](const ScoreRow& row) { return row.covered(); })};
 }
 
 ErrorSummary mean_over_sources(std::span<const ScoreRow> rows) {
@@ -279,6 +318,8 @@ ErrorSummary mean_over_sources(std::span<const ScoreRow> rows) {
     for (const auto& [source, source_rows] : by_source) {
         const ErrorSummary one = summarise(source_rows);
         mean.cases += one.cases;
+        mean.with_interval += one.with_interval;
+        mean.covered += one.covered;
         ++mean.sources;
         mean.median_abs_error += one.median_abs_error;
         mean.p90_abs_error += one.p90_abs_error;

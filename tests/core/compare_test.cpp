@@ -221,7 +221,8 @@ TEST_F(TamperedReport, MissesEveryKeyThatAPlanPromises) {
     expect_every_key_is_missed(plan, "", {"constants"});
     expect_every_key_is_missed(plan, "/model", {"name", "architecture"});
     expect_every_key_is_missed(plan, "/memory");
-    expect_every_key_is_missed(plan, "/memory/rank_groups/0");
+    expect_every_key_is_missed(plan, "/memory/rank_groups/0", {"intervals"});
+    expect_every_key_is_missed(plan, "/memory/rank_groups/0/intervals/peak_reserved_bytes");
     expect_every_key_is_missed(plan, "/memory/rank_groups/0/at_peak");
     expect_every_key_is_missed(plan, "/memory/phases/4", {"peak_reserved_bytes"});
     expect_every_key_is_missed(plan, "/memory/host");

@@ -36,6 +36,36 @@ TEST(PlanCommunication, CountsContextParallelRanksAmongTheReplicas) {
     }
 }
 
+/// gpt2-xl on one GPU with `bytes` of memory.
+Plan on_device_of(std::uint64_t bytes) {
+    return make_plan(resolve_scenario(
+        {"",
+         R"({"model": {"preset": "gpt2-xl"}, "training": {"engine": "single", "compute_dtype": "bf16",
+             "micro_batch_size": 2}, "cluster": {"gpu": {"name": "a", "hbm_bytes_per_s": 2e12,
+             "dense_bf16_flop_per_s": 3e14, "compute_capability": 80, "memory_usable_bytes": )" +
+             std::to_string(bytes) + R"(}, "topology": "dgx-a100", "gpus_used": 1}})",
+         {}}));
+}
+
+TEST(PlanMemory, IsWhatTheAllocatorKeepsNearTheEndOfTheDevice) {
+    const Plan roomy = on_device_of(300'000'000'000);
+    const RankGroup& wide = roomy.rank_groups[0];
+    ASSERT_GT(wide.peak_reserved, wide.steady.allocated);
+    EXPECT_EQ(wide.peak_reserved, wide.wanted_reserved);
+    EXPECT_FALSE(warns(roomy, "allocator_retries"));
+
+    const Bytes tight{wide.peak_device.count() - (20ULL << 20)};
+    const Plan squeezed = on_device_of(tight.count());
+    const RankGroup& group = squeezed.rank_groups[0];
+    EXPECT_EQ(group.steady, wide.steady);
+    EXPECT_LE(group.peak_device, tight);
+    EXPECT_GE(group.peak_reserved, group.steady.allocated);
+    EXPECT_EQ(squeezed.memory.overall_peak_device, group.peak_device);
+    EXPECT_EQ(squeezed.memory.verdict, Verdict::marginal);
+    EXPECT_EQ(squeezed.memory.high, roomy.memory.high);  // enough on any device
+    EXPECT_TRUE(warns(squeezed, "allocator_retries"));
+}
+
 TEST(PlanWarnings, NameHostMemoryThatIsNotCounted) {
     EXPECT_FALSE(warns(plan_of(R"("engine": "fsdp2")"), "host_memory_not_counted"));
     const Plan offloaded =

@@ -53,6 +53,10 @@ struct RankGroup {
     MemoryPeak steady;          ///< peak of a steady step; `section` indexes StepProgram::step
     Bytes peak_active, peak_reserved, peak_device;  ///< of a steady step
     Bytes resident, runtime;
+    Bytes runtime_low, runtime_high;  ///< interval of `runtime`
+    /// Reserved up to the steady step where the device is large enough. Near its end PyTorch's allocator
+    /// gives free segments back, and `peak_reserved` is less.
+    Bytes wanted_reserved;
     std::vector<PhaseMemory> phases;
     friend bool operator==(const RankGroup&, const RankGroup&) = default;
 };

@@ -67,13 +67,20 @@ struct MeasuredCollective {
 std::vector<MeasuredCase> read_measured_cases(std::string_view text, const std::string& file);
 std::vector<MeasuredCollective> read_measured_collectives(std::string_view text, const std::string& file);
 
+/// Where a prediction expects the measured value, 9 times of 10.
+struct PredictedInterval {
+    double low = 0, high = 0;
+};
+
 struct ScoreRow {
     std::string id, source;
     Tier tier = Tier::a;
     Counter counter = Counter::allocated;
     double predicted = 0, measured = 0;
     std::optional<Bytes> bytes;  ///< size of a collective
+    std::optional<PredictedInterval> interval;
     double error() const { return predicted / measured - 1; }
+    bool covered() const { return interval && interval->low <= measured && measured <= interval->high; }
 };
 
 /// One rank of a case that tells them one by one: these say how the shape over the ranks is met, and count
@@ -100,6 +107,7 @@ struct Refusal {
 struct ErrorSummary {
     std::size_t cases = 0, sources = 0;
     double median_abs_error = 0, p90_abs_error = 0, mean_error = 0;
+    std::size_t with_interval = 0, covered = 0;  ///< cases, and those whose measured value lies inside
 };
 
 struct ScoreReport {

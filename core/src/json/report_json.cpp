@@ -5,6 +5,7 @@
 #include "json/what_if_json.hpp"
 #include "report/slowest_group.hpp"
 #include "zeroplan/io.hpp"
+#include "zeroplan/memory_interval.hpp"
 
 namespace zeroplan {
 namespace {
@@ -18,7 +19,19 @@ ordered_json to_json(const CategoryBytes& bytes) {
     return out;
 }
 
-ordered_json to_json(const RankGroup& group) {
+ordered_json to_json(const BytesInterval& interval) {
+    return {{"low", interval.low.count()}, {"high", interval.high.count()}};
+}
+
+ordered_json to_json(const MemoryIntervals& intervals) {
+    return {{"peak_allocated_bytes", to_json(intervals.allocated)},
+            {"peak_active_bytes", to_json(intervals.active)},
+            {"peak_reserved_bytes", to_json(intervals.reserved)},
+            {"peak_device_bytes", to_json(intervals.device)},
+            {"resident_bytes", to_json(intervals.resident)}};
+}
+
+ordered_json to_json(const RankGroup& group, AllocatorKind allocator) {
     ordered_json out;
     out["ranks"] = to_string(group.ranks);
     out["peak_allocated_bytes"] = group.steady.allocated.count();
@@ -27,6 +40,7 @@ ordered_json to_json(const RankGroup& group) {
     out["peak_device_bytes"] = group.peak_device.count();
     out["resident_bytes"] = group.resident.count();
     out["runtime_bytes"] = group.runtime.count();
+    out["intervals"] = to_json(memory_intervals(group, allocator));
     out["at_peak"] = to_json(group.steady.at_peak);
     return out;
 }
@@ -58,7 +72,8 @@ ordered_json memory_to_json(const Plan& plan) {
     out["peak_phase"] = to_string(memory.peak_phase);
     out["peak_operation"] = memory.peak_operation;
     out["rank_groups"] = ordered_json::array();
-    for (const RankGroup& group : plan.rank_groups) out["rank_groups"].push_back(to_json(group));
+    for (const RankGroup& group : plan.rank_groups)
+        out["rank_groups"].push_back(to_json(group, plan.allocator));
     out["phases"] = phases_to_json(worst);
     out["host"] = {{"per_node_bytes", memory.host_per_node.count()},
                    {"capacity_bytes", memory.host_capacity.count()}};

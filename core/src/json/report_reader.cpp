@@ -60,12 +60,27 @@ void add_counters(std::vector<Figure>& figures, const ObjectReader& object, cons
     add_count(figures, object, "memory", "device" + of, "peak_device_bytes");
 }
 
+/// Reports of versions before intervals have none.
+void add_intervals(std::vector<Figure>& figures, const ObjectReader& group) {
+    if (!group.has("intervals")) return;
+    const ObjectReader intervals = required_object(group, "intervals");
+    for (const auto& [what, key] :
+         {std::pair{"allocated", "peak_allocated_bytes"}, std::pair{"active", "peak_active_bytes"},
+          std::pair{"reserved", "peak_reserved_bytes"}, std::pair{"device", "peak_device_bytes"},
+          std::pair{"between steps", "resident_bytes"}}) {
+        const ObjectReader interval = required_object(intervals, key);
+        add_count(figures, interval, "memory", fmt::format("{}, low", what), "low");
+        add_count(figures, interval, "memory", fmt::format("{}, high", what), "high");
+    }
+}
+
 RankFigures read_rank_group(const ObjectReader& group, std::vector<RankRange> ranks) {
     RankFigures result{std::move(ranks), {}};
     add_at_peak(result.figures, group);
     add_counters(result.figures, group, "");
     add_count(result.figures, group, "memory", "between steps", "resident_bytes");
     add_count(result.figures, group, "memory", "outside the allocator", "runtime_bytes");
+    add_intervals(result.figures, group);
     return result;
 }
 
@@ -144,7 +159,8 @@ std::vector<double> numbers(const ObjectReader& object, const char* key, std::si
     const json& list = required_list(object, key);
     for (const json& value : list) {
         if (!value.is_number() && !value.is_null())
-            object.fail(key, fmt::format("\"{}\" must hold numbers, but holds {}", key, shown(value)));
+            object.fail(key, fmt::format("\"{}\" must hold numbers, but holds {}", key, shown(value)),
+                        "is it a report of zeroplan?");
         if (value.is_number()) values.push_back(value.get<double>());
     }
     steps = list.size();

@@ -21,6 +21,8 @@ ordered_json to_json(const ErrorSummary& summary) {
     out["median_abs_error"] = figure(summary.median_abs_error);
     out["p90_abs_error"] = figure(summary.p90_abs_error);
     out["mean_error"] = figure(summary.mean_error);
+    out["with_interval"] = summary.with_interval;
+    out["in_interval"] = summary.covered;
     return out;
 }
 
@@ -82,6 +84,10 @@ ordered_json cases_to_json(const ScoreReport& report) {
                            {"predicted", row.predicted},
                            {"measured", row.measured},
                            {"error", row.error()}};
+        if (row.interval) {
+            entry["low"] = row.interval->low;
+            entry["high"] = row.interval->high;
+        }
         if (row.bytes) entry["bytes"] = row.bytes->count();
         out.push_back(std::move(entry));
     }

@@ -10,14 +10,16 @@ std::string counter_text(const ErrorLine& line) {
 }
 
 std::string error_text(const ErrorSummary& summary) {
-    return fmt::format(" {} | {} | {} |\n", percent_text(summary.median_abs_error),
-                       percent_text(summary.p90_abs_error), signed_percent_text(summary.mean_error));
+    return fmt::format(" {} | {} | {} | {} |\n", percent_text(summary.median_abs_error),
+                       percent_text(summary.p90_abs_error), signed_percent_text(summary.mean_error),
+                       covered_text(summary));
 }
 
 std::string counter_table(const ScoreReport& report) {
     std::string out =
-        "| tier | counter | cases | sources | median \\|error\\| | 90th percentile | mean error |\n"
-        "|---|---|---:|---:|---:|---:|---:|\n";
+        "| tier | counter | cases | sources | median \\|error\\| | 90th percentile | mean error | in "
+        "interval |\n"
+        "|---|---|---:|---:|---:|---:|---:|---:|\n";
     for (const ErrorLine& line : errors_by_counter(report))
         out += counter_text(line) + fmt::format(" {} |", line.summary.sources) + error_text(line.summary);
     return out;
@@ -25,8 +27,9 @@ std::string counter_table(const ScoreReport& report) {
 
 std::string source_table(const ScoreReport& report) {
     std::string out =
-        "| source | tier | counter | cases | median \\|error\\| | 90th percentile | mean error |\n"
-        "|---|---|---|---:|---:|---:|---:|\n";
+        "| source | tier | counter | cases | median \\|error\\| | 90th percentile | mean error | in interval "
+        "|\n"
+        "|---|---|---|---:|---:|---:|---:|---:|\n";
     for (const ErrorLine& line : errors_by_source(report))
         out += fmt::format("| {} ", line.source) + counter_text(line) + error_text(line.summary);
     return out;
@@ -34,8 +37,9 @@ std::string source_table(const ScoreReport& report) {
 
 std::string shape_table(const ScoreReport& report) {
     std::string out =
-        "| case | tier | counter | ranks | median \\|error\\| | 90th percentile | mean error |\n"
-        "|---|---|---|---:|---:|---:|---:|\n";
+        "| case | tier | counter | ranks | median \\|error\\| | 90th percentile | mean error | in interval "
+        "|\n"
+        "|---|---|---|---:|---:|---:|---:|---:|\n";
     for (const ShapeLine& line : rank_shapes(report))
         out += fmt::format("| {} | {} | {} | {} |", line.id, to_string(line.tier), to_string(line.counter),
                            line.summary.cases) +

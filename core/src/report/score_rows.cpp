@@ -75,4 +75,9 @@ std::string signed_percent_text(double fraction) {
     return fmt::format("{:+.1f} %", 100 * fraction);
 }
 
+std::string covered_text(const ErrorSummary& summary) {
+    if (summary.with_interval == 0) return "-";
+    return fmt::format("{} of {}", summary.covered, summary.with_interval);
+}
+
 }  // namespace zeroplan

@@ -48,5 +48,7 @@ std::vector<RefusalLine> refusals(const ScoreReport& report);
 /// "3.4 %", "-3.4 %" with its sign
 std::string percent_text(double fraction);
 std::string signed_percent_text(double fraction);
+/// "31 of 34", or "-" where predictions have no interval
+std::string covered_text(const ErrorSummary& summary);
 
 }  // namespace zeroplan

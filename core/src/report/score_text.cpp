@@ -11,12 +11,13 @@ void add_row(Table& table, std::vector<std::string> head, const ErrorSummary& su
     head.push_back(fmt::format("{}", summary.cases));
     if (with_sources) head.push_back(fmt::format("{}", summary.sources));
     head.insert(head.end(), {percent_text(summary.median_abs_error), percent_text(summary.p90_abs_error),
-                             signed_percent_text(summary.mean_error)});
+                             signed_percent_text(summary.mean_error), covered_text(summary)});
     table.row(std::move(head));
 }
 
 void add_tiers(TextPage& page, const ScoreReport& report) {
-    Table table({"tier", "counter", "cases", "sources", "median |error|", "90th percentile", "mean error"});
+    Table table({"tier", "counter", "cases", "sources", "median |error|", "90th percentile", "mean error",
+                 "in interval"});
     table.left(1);
     for (const ErrorLine& line : errors_by_counter(report))
         add_row(table, {std::string(to_string(line.tier)), std::string(to_string(line.counter))},
@@ -38,7 +39,7 @@ void add_fits(TextPage& page, const ScoreReport& report) {
 }
 
 void add_sources(TextPage& page, const ScoreReport& report) {
-    Table table({"source", "tier", "counter", "cases", "median |e|", "p90 |e|", "mean e"});
+    Table table({"source", "tier", "counter", "cases", "median |e|", "p90 |e|", "mean e", "inside"});
     table.left(2);
     for (const ErrorLine& line : errors_by_source(report)) {
         std::string source = line.source;
@@ -52,7 +53,7 @@ void add_sources(TextPage& page, const ScoreReport& report) {
 
 void add_shapes(TextPage& page, const ScoreReport& report) {
     if (report.by_rank.empty()) return;
-    Table table({"case", "tier", "counter", "ranks", "median |e|", "p90 |e|", "mean e"});
+    Table table({"case", "tier", "counter", "ranks", "median |e|", "p90 |e|", "mean e", "inside"});
     table.left(2);
     for (const ShapeLine& line : rank_shapes(report))
         add_row(table, {line.id, std::string(to_string(line.tier)), std::string(to_string(line.counter))},

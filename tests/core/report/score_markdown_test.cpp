@@ -11,17 +11,17 @@ using testing::Not;
 
 ScoreReport two_sources() {
     ScoreReport report;
-    report.rows = {{.id = "1", .source = "many", .predicted = 110, .measured = 100},
-                   {.id = "2", .source = "many", .predicted = 96, .measured = 100},
+    report.rows = {{.id = "1", .source = "many", .predicted = 110, .measured = 100, .interval = {{101, 120}}},
+                   {.id = "2", .source = "many", .predicted = 96, .measured = 100, .interval = {{90, 100}}},
                    {.id = "3", .source = "few", .predicted = 101, .measured = 100}};
     return report;
 }
 
 TEST(ScoreMarkdown, MeansOverSourcesThenEachSource) {
     const std::string text = score_markdown(two_sources());
-    EXPECT_THAT(text, HasSubstr("| A | allocated | 3 | 2 | 4.0 % | 5.5 % | +2.0 % |\n"));
-    EXPECT_THAT(text, HasSubstr("| many | A | allocated | 2 | 7.0 % | 10.0 % | +3.0 % |\n"));
-    EXPECT_THAT(text, HasSubstr("| few | A | allocated | 1 | 1.0 % | 1.0 % | +1.0 % |\n"));
+    EXPECT_THAT(text, HasSubstr("| A | allocated | 3 | 2 | 4.0 % | 5.5 % | +2.0 % | 1 of 2 |\n"));
+    EXPECT_THAT(text, HasSubstr("| many | A | allocated | 2 | 7.0 % | 10.0 % | +3.0 % | 1 of 2 |\n"));
+    EXPECT_THAT(text, HasSubstr("| few | A | allocated | 1 | 1.0 % | 1.0 % | +1.0 % | - |\n"));
     EXPECT_THAT(text, Not(HasSubstr("## Refused")));
     EXPECT_THAT(text, Not(HasSubstr("## Does it fit")));
 }

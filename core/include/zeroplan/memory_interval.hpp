@@ -1,0 +1,28 @@
+#pragma once
+#include <vector>
+
+#include "zeroplan/plan.hpp"
+
+namespace zeroplan {
+
+/// Where a measured counter is expected, 9 times of 10.
+struct BytesInterval {
+    Bytes low, high;
+    friend bool operator==(const BytesInterval&, const BytesInterval&) = default;
+};
+
+/// Of a rank group's figures.
+struct MemoryIntervals {
+    BytesInterval allocated, active, reserved, device, resident;
+    friend bool operator==(const MemoryIntervals&, const MemoryIntervals&) = default;
+};
+
+/// The native engine's arena is planned and measured by the same rule: its intervals are the figures
+/// themselves, but for the runtime's. Other engines run kernels and libraries whose temporaries no rule
+/// tells: their intervals are shares of the figures, the same for all (memory_interval_constants()).
+MemoryIntervals memory_intervals(const RankGroup& group, AllocatorKind allocator);
+
+/// The shares, each with its source.
+std::vector<Constant> memory_interval_constants();
+
+}  // namespace zeroplan

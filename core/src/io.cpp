@@ -102,7 +102,8 @@ std::string read_text_file(const std::string& path) {
         if (count == 0) break;
         size += static_cast<std::size_t>(count);
         if (size > largest_text)
-            throw Error(ErrorCode::io, "larger than 1 GiB: not read as text", {}, {path, ""});
+            throw Error(ErrorCode::io, "larger than 1 GiB: not read as text",
+                        "is it the right file? a checkpoint is given with --model", {path, ""});
     }
     text.resize(size);
     return text;

@@ -50,8 +50,9 @@ TEST(Errors, NameWhereTheyAreBothValuesAndTheWayOut) {
         plan_of_gpt2({"--nodes", "2", "--set",
                       R"(/cluster/inter_node={"kind": "roce", "bytes_per_second_per_gpu": 0})"}),
         {"--set /cluster/inter_node: ", "16 GPUs", "roce", "bytes_per_second_per_gpu 0", "50000000000"});
-    expect_refused(plan_of_gpt2({"--micro-batch", "1000000007", "--grad-accum", "1000000000", "--zero", "3"}),
-                   {"--micro-batch: ", "1,000,000,007", "gradient_accumulation_steps 1,000,000,000"});
+    expect_refused({"plan", "--model", "llama-3-8b", "--micro-batch", "1073741824"},
+                   {"--micro-batch: ", "exceeds 2^64",
+                    "micro_batch_size 1,073,741,824 × sequence_length 8,192", "make it smaller"});
     expect_refused({"nonsense"}, {"demo; zeroplan --help tells"});
 }
 

@@ -80,7 +80,7 @@ void check_is_model(const ObjectReader& body, const fs::path& path, const Object
     if (look != nullptr)
         throw Error(ErrorCode::invalid_input,
                     fmt::format("{} is {}, not the config.json of a model", path.string(), look->what),
-                    std::string(look->hint), model.place("file"));
+                    std::string(look->hint), model.place());
 }
 
 ModelSpec read_json_file(const fs::path& path, const ObjectReader& model, const LoweringOptions& options) {

@@ -30,11 +30,13 @@ struct Graph {
     std::vector<Channel> order;
 };
 
+constexpr const char* dump_again = "let NCCL write the file again: NCCL_GRAPH_DUMP_FILE=FILE";
+
 /// Newer files name a GPU by "dev", some by "rank" alone.
 std::uint64_t device(const XmlDocument& xml, const pugi::xml_node& node) {
     if (const auto dev = xml.integer(node, "dev", most_devices)) return *dev;
     if (const auto rank = xml.integer(node, "rank", most_devices)) return *rank;
-    xml.fail(node, "neither dev nor rank is stated");
+    xml.fail(node, "neither dev nor rank is stated", dump_again);
 }
 
 Channel read_channel(const XmlDocument& xml, const pugi::xml_node& node) {
@@ -56,11 +58,13 @@ Graph read_graph(const XmlDocument& xml, const pugi::xml_node& node) {
     for (const pugi::xml_node& channel : node.children("channel")) {
         graph.order.push_back(read_channel(xml, channel));
         if (graph.order.size() > most_channels)
-            xml.fail(channel, fmt::format("more than {} channels", most_channels));
+            xml.fail(channel, fmt::format("more than {} channels", most_channels), dump_again);
     }
     if (!graph.order.empty() && graph.order.size() != graph.channels)
-        xml.fail(node, fmt::format("nchannels is {}, but there are {} <channel>s", graph.channels,
-                                   graph.order.size()));
+        xml.fail(
+            node,
+            fmt::format("nchannels is {}, but there are {} <channel>s", graph.channels, graph.order.size()),
+            dump_again);
     return graph;
 }
 

@@ -51,7 +51,9 @@ Number parse(const Import& import, std::size_t line, std::string_view name, cons
     bool right = parsed.ec == std::errc{} && parsed.ptr == end;
     if constexpr (std::is_floating_point_v<Number>)
         right = right && std::isfinite(value) && value >= 0 && value < 1e15;
-    if (!right) fail_at(import, line, name, fmt::format("\"{}\" is no number", word.substr(0, 40)));
+    if (!right)
+        fail_at(import, line, name, fmt::format("\"{}\" is no number", word.substr(0, 40)),
+                "give the log as nccl-tests printed it, its header line included");
     return value;
 }
 

@@ -55,7 +55,9 @@ struct Collect : pugi::xml_tree_walker {
     bool for_each(pugi::xml_node& node) override {
         const std::string_view name = node.name();
         if (name == "gpu") {
-            if (system.gpus.size() == most_gpus) xml->fail(node, fmt::format("more than {} GPUs", most_gpus));
+            if (system.gpus.size() == most_gpus)
+                xml->fail(node, fmt::format("more than {} GPUs", most_gpus),
+                          "a topology is that of one machine: NCCL_TOPO_DUMP_FILE=FILE writes it");
             system.gpus.push_back(read_gpu_node(*xml, node));
         } else if (name == "net") {
             // Mb/s; source: nccl/src/graph/topo.cc, ncclTopoAddNet: speed / 8000 GB/s

@@ -44,7 +44,7 @@ struct HeaderText {
 
 HeaderText read_header_text(const std::string& path) {
     std::ifstream file(path, std::ios::binary | std::ios::ate);
-    if (!file) throw Error(ErrorCode::io, "the file cannot be opened", {}, {path, ""});
+    if (!file) throw Error(ErrorCode::io, "the file cannot be opened", "may you read it?", {path, ""});
     const auto size = static_cast<std::uint64_t>(file.tellg());
     file.seekg(0);
     std::array<unsigned char, length_bytes> bytes{};
@@ -66,7 +66,7 @@ HeaderText read_header_text(const std::string& path) {
                "the download may have been cut off");
     HeaderText header{std::string(length, '\0'), size - length_bytes - length};
     if (!file.read(header.text.data(), static_cast<std::streamsize>(length)))
-        throw Error(ErrorCode::io, "the header cannot be read", {}, {path, ""});
+        throw Error(ErrorCode::io, "the header cannot be read", "may you read it?", {path, ""});
     return header;
 }
 
@@ -101,9 +101,11 @@ void check_ranges(std::vector<DataRange> ranges, std::uint64_t data_bytes, Check
     const std::string path = header.path.string();
     for (std::size_t i = 1; i < ranges.size(); ++i)
         if (ranges[i].begin < ranges[i - 1].end)
-            refuse(path, fmt::format("the data of {} and {} overlap: [{}, {}) and [{}, {})",
-                                     ranges[i - 1].tensor, ranges[i].tensor, ranges[i - 1].begin,
-                                     ranges[i - 1].end, ranges[i].begin, ranges[i].end));
+            refuse(path,
+                   fmt::format("the data of {} and {} overlap: [{}, {}) and [{}, {})", ranges[i - 1].tensor,
+                               ranges[i].tensor, ranges[i - 1].begin, ranges[i - 1].end, ranges[i].begin,
+                               ranges[i].end),
+                   "the file is damaged: download it again");
     if (ranges.empty() || ranges.back().end <= data_bytes) return;
     if (data_bytes != 0)
         refuse(path,
@@ -163,7 +165,8 @@ CheckpointHeader read_index(const ObjectReader& index, const fs::path& path) {
         const auto tensor = shard.tensors.find(item.key());
         if (tensor == shard.tensors.end())
             map.fail(item.key(),
-                     fmt::format("{} is said to be in {}, which does not have it", item.key(), name));
+                     fmt::format("{} is said to be in {}, which does not have it", item.key(), name),
+                     "index and files are of different models or downloads: get both again");
         result.tensors.insert(*tensor);
     }
     for (const auto& [name, shard] : shards)

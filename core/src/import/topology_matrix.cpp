@@ -14,6 +14,7 @@ namespace {
 
 /// Machines have up to 16 GPUs, and as many adapters; more is no matrix of one.
 constexpr std::size_t most_devices = 256;
+constexpr const char* paste_again = "paste the output of nvidia-smi topo -m whole";
 
 struct Row {
     std::size_t line = 0;
@@ -62,7 +63,7 @@ Row read_row(const Import& import, const Matrix& matrix, const TextLine& line,
     if (words.size() < matrix.devices.size())
         fail_at(import, line.number, name,
                 fmt::format("{} columns, but the header has {} devices", words.size(), matrix.devices.size()),
-                "paste the output of nvidia-smi topo -m whole");
+                paste_again);
     words.resize(matrix.devices.size());
     for (std::size_t i = 0; i < words.size(); ++i)
         if (!is_known(words[i]))
@@ -83,19 +84,20 @@ Matrix read_matrix(const Import& import, std::string_view text) {
             matrix.devices = header_devices(line.text);
             if (matrix.devices.size() > most_devices)
                 fail_at(import, line.number, "",
-                        fmt::format("{} devices in one machine", matrix.devices.size()));
+                        fmt::format("{} devices in one machine are more than {}", matrix.devices.size(),
+                                    most_devices),
+                        paste_again);
         } else if (std::find(matrix.devices.begin(), matrix.devices.end(), words.front()) !=
                    matrix.devices.end()) {
             const std::string name = words.front();
-            if (matrix.rows.contains(name)) fail_at(import, line.number, name, "this row stands here twice");
+            if (matrix.rows.contains(name))
+                fail_at(import, line.number, name, "this row stands here twice", paste_again);
             matrix.rows[name] = read_row(import, matrix, line, std::move(words));
         } else if (words.front().starts_with("Legend")) {
             break;
         }
     }
-    if (matrix.devices.empty())
-        fail_at(import, 0, "", "no header with GPU0, GPU1, …",
-                "paste the output of nvidia-smi topo -m whole");
+    if (matrix.devices.empty()) fail_at(import, 0, "", "no header with GPU0, GPU1, …", paste_again);
     return matrix;
 }
 
@@ -106,19 +108,21 @@ void check_symmetry(const Import& import, const Matrix& matrix) {
         if (row == matrix.rows.end()) {
             if (!is_gpu(matrix.devices[i])) continue;
             fail_at(import, matrix.line, matrix.devices[i], fmt::format("{} has no row", matrix.devices[i]),
-                    "paste the output of nvidia-smi topo -m whole");
+                    paste_again);
         }
         if (row->second.cells[i] != "X")
             fail_at(import, row->second.line, matrix.devices[i],
                     fmt::format("to itself {} has X, but here stands \"{}\"", matrix.devices[i],
-                                row->second.cells[i]));
+                                row->second.cells[i]),
+                    paste_again);
         for (std::size_t j = 0; j < i; ++j) {
             const auto other = matrix.rows.find(matrix.devices[j]);
             if (other == matrix.rows.end() || other->second.cells[i] == row->second.cells[j]) continue;
             fail_at(import, row->second.line, matrix.devices[i],
                     fmt::format("{} to {} is {}, but {} to {} is {} (line {})", matrix.devices[i],
                                 matrix.devices[j], row->second.cells[j], matrix.devices[j], matrix.devices[i],
-                                other->second.cells[i], other->second.line));
+                                other->second.cells[i], other->second.line),
+                    paste_again);
         }
     }
 }

@@ -49,7 +49,8 @@ bool YamlSection::has(const std::string& key) const {
 std::optional<std::string> YamlSection::text(const std::string& key) const {
     const YAML::Node found = find(node_, key);
     if (!found.IsDefined() || found.IsNull()) return std::nullopt;
-    if (!found.IsScalar()) fail(key, fmt::format("\"{}\" must be a single value", key));
+    if (!found.IsScalar())
+        fail(key, fmt::format("\"{}\" must be a single value", key), fmt::format("as in {}: value", key));
     if (found.Scalar().empty()) return std::nullopt;
     return found.Scalar();
 }

@@ -77,14 +77,19 @@ ClusterSpec read_topology_text(std::string_view text, const std::string& file) {
                     std::string(look->hint), {file, fmt::format("/{}", look->key)});
     reader.allow_only(topology_file_keys);
     for (const std::string_view key : {"gpus_per_node", "gpu", "intra_node", "host"})
-        if (!reader.has(key)) reader.fail(key, fmt::format("a topology needs \"{}\"", key));
+        if (!reader.has(key))
+            reader.fail(
+                key, fmt::format("a topology needs \"{}\"", key),
+                "it has the keys of \"cluster\" in a scenario; zeroplan import makes one of nvidia-smi "
+                "topo -m");
     ClusterSpec cluster;
     cluster.nodes = reader.integer("nodes", 1, most_nodes).value_or(1);
     read_hardware(reader, cluster);
     for (const std::string_view key :
          {"memory_bytes", "dram_bytes_per_second", "pcie_bytes_per_second", "nvme_bytes_per_second", "cores"})
         if (!reader.object("host")->has(key))
-            reader.fail("host", fmt::format("a topology's host needs \"{}\"", key));
+            reader.fail("host", fmt::format("a topology's host needs \"{}\"", key),
+                        fmt::format("add \"{}\": a number", key));
     return cluster;
 }
 

@@ -120,8 +120,8 @@ private:
     bool open(json value) {
         if (open_.size() == deepest_json)
             throw Error(ErrorCode::invalid_input,
-                        fmt::format("nested deeper than {} objects or arrays", deepest_json), {},
-                        {file_, path({})});
+                        fmt::format("nested deeper than {} objects or arrays", deepest_json),
+                        "no file that is read here is: is it the right one?", {file_, path({})});
         keys_.push_back(open_.empty()              ? std::string{}
                         : open_.back()->is_array() ? std::to_string(open_.back()->size())
                                                    : key_);

@@ -29,7 +29,8 @@ std::string unescaped(std::string_view token, const Setting& setting) {
         if (++i == token.size() || (token[i] != '0' && token[i] != '1'))
             fail(setting,
                  fmt::format("\"{}\" is no JSON pointer: \"~\" stands only in ~0 (for ~) and ~1 (for /)",
-                             setting.pointer));
+                             setting.pointer),
+                 "as in --set /training/micro_batch_size=4");
         key += token[i] == '0' ? '~' : '/';
     }
     return key;
@@ -57,8 +58,12 @@ json& element(json& array, const std::string& token, const Setting& setting) {
         const auto parsed = std::from_chars(token.data(), end, index);
         const bool leading_zero = token.size() > 1 && token.front() == '0';
         if (parsed.ec != std::errc{} || parsed.ptr != end || leading_zero || index > array.size())
-            fail(setting, fmt::format("\"{}\" of \"{}\" is no index into a list of {}", token,
-                                      setting.pointer, array.size()));
+            fail(setting,
+                 fmt::format("\"{}\" of \"{}\" is no index into a list of {}", token, setting.pointer,
+                             array.size()),
+                 array.empty()
+                     ? "use 0 to add the first"
+                     : fmt::format("use 0 to {}, or {} to add one", array.size() - 1, array.size()));
     }
     if (index == array.size()) array.push_back(nullptr);
     return array[index];
@@ -108,8 +113,10 @@ void apply_setting(json& document, const Setting& setting) {
     for (const std::string& token : tokens(setting)) {
         if (at->is_null()) *at = json::object();
         if (!at->is_object() && !at->is_array())
-            fail(setting, fmt::format("\"{}\" leads into {}, which is {} and has no keys", setting.pointer,
-                                      done, shown(*at)));
+            fail(setting,
+                 fmt::format("\"{}\" leads into {}, which is {} and has no keys", setting.pointer, done,
+                             shown(*at)),
+                 fmt::format("set {} as a whole", done));
         at = at->is_array() ? &element(*at, token, setting) : &(*at)[token];
         done += "/" + token;
     }

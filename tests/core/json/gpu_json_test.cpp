@@ -41,6 +41,18 @@ TEST(ReadGpu, ReadsEveryFileOfTheCatalogue) {
     EXPECT_GE(embedded::gpus().size(), 23U);
 }
 
+/// A figure nobody looked up says so both in words and by its mark.
+TEST(ReadGpu, FindsTheMarkOfWhatIsRecalledBesideTheWord) {
+    for (const embedded::File& file : embedded::gpus()) {
+        const json text = json::parse(file.text);
+        for (const auto& [key, figure] : text.items()) {
+            if (!figure.is_object()) continue;
+            const bool says_so = figure.at("source").get<std::string>().find("recalled") != std::string::npos;
+            EXPECT_EQ(figure.value("recalled", false), says_so) << file.name << " " << key;
+        }
+    }
+}
+
 TEST(ReadGpu, HasThePublishedFigures) {
     const GpuSpec h100 = read_gpu("h100-sxm-80gb", {});
     EXPECT_EQ(h100.memory_usable.count(), 84'943'715'697U);

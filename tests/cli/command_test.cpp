@@ -50,6 +50,12 @@ TEST(List, HasWhatIsBuiltIn) {
                                        "llama-3-8b", "llama-3-70b", "llama-3-405b", "mistral-7b",
                                        "qwen2.5-7b", "qwen2.5-32b", "tutorial-mlp"}));
     EXPECT_THAT(names("topologies"), testing::IsSupersetOf({"dgx-a100", "dgx-h100", "rtx-4090x8-pcie"}));
+    // One's own machines before the clouds', and a cloud's together.
+    const std::string topologies = zeroplan({"list", "topologies"}).out;
+    EXPECT_LT(topologies.find("rtx-4090x8-pcie "), topologies.find("p5.48xlarge "));
+    EXPECT_LT(topologies.find("p5.48xlarge "), topologies.find("a3-highgpu-8g "));
+    EXPECT_THAT(topologies,
+                ContainsRegex("p5.48xlarge +AWS: 8 × h100-sxm-80gb, nvswitch; efa at 50 GB/s a GPU"));
     EXPECT_THAT(names("gpus"), testing::IsSupersetOf({"a100-sxm-80gb", "h100-sxm-80gb", "rtx-4090-24gb"}));
     EXPECT_THAT(names("engines"), testing::Contains("native"));
     EXPECT_THAT(zeroplan({"list", "models"}).out, ContainsRegex("llama-3-8b +8,030,261,248 parameters"));

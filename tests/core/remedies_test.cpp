@@ -107,12 +107,12 @@ TEST(Remedies, PairTwoChangesWhereNoneIsEnough) {
         EXPECT_NE(remedy.verdict, Verdict::does_not_fit);
         EXPECT_THAT(remedy.flags, HasSubstr(" --"));
     }
-    const Remedy* pair = find(remedies, "--zero 3 --gpu rtx-a6000-48gb");
+    const Remedy* pair = find(remedies, "--zero 3 --gpu l40s-48gb");
     ASSERT_NE(pair, nullptr);
     EXPECT_TRUE(pair->needs_hardware);
     EXPECT_THAT(pair->price, HasSubstr("% step time"));
     const std::vector<Setting> changes{text_setting("/training/zero_stage", "3", "--zero"),
-                                       word_setting("/cluster/gpu", "rtx-a6000-48gb", "--gpu")};
+                                       word_setting("/cluster/gpu", "l40s-48gb", "--gpu")};
     EXPECT_EQ(pair->overall_peak_device, plan_of(text, changes).memory.overall_peak_device);
     for (const Setting& one : changes) EXPECT_EQ(plan_of(text, {one}).memory.verdict, Verdict::does_not_fit);
 }

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -8,6 +10,7 @@
 #include "import/model_reader.hpp"
 #include "json/cluster_json.hpp"
 #include "json/gpu_json.hpp"
+#include "json/parse.hpp"
 #include "zeroplan/io.hpp"
 
 namespace zeroplan {
@@ -44,12 +47,18 @@ std::string summary_of(const GpuSpec& gpu) {
 }
 
 std::string summary_of(const ClusterSpec& cluster) {
-    std::string text = fmt::format("node of {} × {}, {}", cluster.gpus_per_node, cluster.gpu.name,
-                                   to_string(cluster.intra_node));
+    std::string text =
+        fmt::format("{} × {}, {}", cluster.gpus_per_node, cluster.gpu.name, to_string(cluster.intra_node));
     if (cluster.inter_node.kind != InterNodeKind::none)
         text += fmt::format("; {} at {} a GPU", to_string(cluster.inter_node.kind),
                             rate(cluster.inter_node.bytes_per_s_per_gpu));
     return text;
+}
+
+/// Whose cloud the machine is rented in; empty for one that stands in a room of its own.
+std::string provider_of(const embedded::File& topology) {
+    const json file = parse_json(topology.text, fmt::format("topologies/{}.json", topology.name));
+    return file.value("provider", std::string());
 }
 
 template <typename Summary>
@@ -73,9 +82,20 @@ std::vector<Preset> model_presets() {
 }
 
 std::vector<Preset> topology_presets() {
-    return presets_of(embedded::topologies(), [](const std::string& name) {
-        return summary_of(read_cluster(json{{"topology", name}}, {}));
+    // Machines of one's own first, then cloud by cloud: the provider leads the summary, so that a list of
+    // many types shows where each is to be had.
+    std::vector<std::pair<std::string, Preset>> by_provider;
+    for (const embedded::File& file : embedded::topologies()) {
+        const std::string provider = provider_of(file), name(file.name);
+        const std::string summary = summary_of(read_cluster(json{{"topology", name}}, {}));
+        by_provider.push_back({provider, {name, provider.empty() ? summary : provider + ": " + summary}});
+    }
+    std::sort(by_provider.begin(), by_provider.end(), [](const auto& a, const auto& b) {
+        return std::tie(a.first, a.second.name) < std::tie(b.first, b.second.name);
     });
+    std::vector<Preset> presets;
+    for (auto& [provider, preset] : by_provider) presets.push_back(std::move(preset));
+    return presets;
 }
 
 std::vector<Preset> gpu_presets() {

@@ -57,6 +57,30 @@ TEST_F(WhatIfCommand, TellsTheStepWithAndWithoutAStraggler) {
     EXPECT_EQ(report["scenario"]["what_if"]["stragglers"], json::parse(R"([{"rank": 5, "factor": 0.5}])"));
 }
 
+TEST_F(WhatIfCommand, WorksWithEveryEngine) {
+    const std::vector<Arguments> engines{
+        {"--engine", "deepspeed", "--zero", "3"},
+        {"--engine", "fsdp2", "--shard-group", "8"},
+        {"--engine", "fsdp2", "--pp", "2", "--grad-accum", "4"},
+        {"--engine", "megatron", "--zero", "1", "--tp", "2", "--pp", "2", "--cp", "2", "--grad-accum", "4"},
+        {"--engine", "ddp_zero_optimizer"},
+    };
+    for (const Arguments& engine : engines) {
+        SCOPED_TRACE(engine[1]);
+        Arguments arguments{"sim", "--model", "gpt2", "--topology", "dgx-h100", "--nodes", "2", "--json"};
+        arguments.insert(arguments.end(), engine.begin(), engine.end());
+        const Outcome whole = zeroplan(arguments);
+        ASSERT_EQ(whole.status, 0) << whole.err;
+        arguments.insert(arguments.end(), {"--straggler", "5=0.5"});
+        const Outcome slow = zeroplan(arguments);
+        ASSERT_EQ(slow.status, 0) << slow.err;
+        const json report = json::parse(slow.out);
+        EXPECT_EQ(report["what_if"]["step_time_without_s"], json::parse(whole.out)["step_time_s"]);
+        EXPECT_GT(report["what_if"]["causes"][0]["added_s"], 0);
+        EXPECT_EQ(report["what_if"]["waited_for"]["ranks"], "5");
+    }
+}
+
 TEST_F(WhatIfCommand, SaysInTextWhomEverybodyWaitsFor) {
     const Outcome result = zeroplan(gpt2({"--straggler", "5=0.5"}));
     ASSERT_EQ(result.status, 0) << result.err;

@@ -66,10 +66,10 @@ StepCause difference(const std::string& cause, const SimulatedStep& before, cons
 
 /// The other job, and how long its step takes where it has its leaf switches for itself.
 NeighbourJob neighbour(const Plan& other, const WhatIf& what_if, std::optional<double> beside_s) {
-    SimOptions alone;
-    alone.what_if.leaf_switches = what_if.leaf_switches;
-    alone.what_if.placement = background_placement(what_if);
-    const double step_time_s = Simulation(other, alone, 1).run(alone.what_if).step_time_s();
+    WhatIf alone;
+    alone.leaf_switches = what_if.leaf_switches;
+    alone.placement = background_placement(what_if);
+    const double step_time_s = Simulation(other, alone, {}, 1).run(alone).step_time_s();
     return {what_if.background->name, other.scenario.world_size(), step_time_s, beside_s};
 }
 
@@ -79,35 +79,10 @@ StepTimeline slowest(std::vector<StepTimeline> steps) {
     }));
 }
 
-}  // namespace
-
-SimReport simulate(const Plan& plan, const SimOptions& options) {
-    const auto began = std::chrono::steady_clock::now();
-    const std::vector<Cause> causes = causes_of(options.what_if);
-    Simulation simulation(plan, options, 1 + causes.size());
-    SimulatedStep step = simulation.run({});
-
+/// All that one simulated step tells; the interval is the closed form's, in proportion.
+SimReport report_of(const Plan& plan, const SimulatedStep& step, StepTimeline closed_form) {
     SimReport report;
-    if (!options.what_if.empty()) {
-        report.what_if.emplace();
-        report.what_if->asked = options.what_if;
-        report.what_if->step_time_without_s = step.step_time_s();
-        for (const Cause& cause : causes) {
-            SimulatedStep with = simulation.run(cause.what_if);
-            report.what_if->causes.push_back(difference(cause.name, step, with));
-            step = std::move(with);
-        }
-        if (!causes.empty() && step.waited_for) {
-            report.what_if->waited_for = step.waited_for;
-            report.what_if->waited_for->waiting_s = step.others_wait_s(step.waited_for->ranks);
-        }
-        if (simulation.other_plan())
-            report.what_if->background =
-                neighbour(*simulation.other_plan(), options.what_if, step.background_step_s);
-    }
-    report.closed_form =
-        causes.empty() ? closed_form_step(plan, 0) : slowest(closed_form_steps(plan, step.classes));
-    // The interval is the closed form's, in proportion.
+    report.closed_form = std::move(closed_form);
     const double reference = report.closed_form.step_time_s;
     for (const RankGroup& group : plan.rank_groups) {
         StepTimeline timeline = step.timelines[step.classes.class_of(group.ranks.front().first)];
@@ -118,10 +93,51 @@ SimReport simulate(const Plan& plan, const SimOptions& options) {
     }
     report.throughput = throughput(plan, step.step_time_s());
     report.links = sim::link_loads(step.programs, step.classes, plan.scenario.cluster, step.step_time_s());
-    sim::add_uplink_load(report.links, step.programs, step.classes, uplink_bytes_per_s(options.what_if, plan),
-                         step.step_time_s());
-    report.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
     return report;
+}
+
+using Clock = std::chrono::steady_clock;
+double seconds_since(Clock::time_point began) {
+    return std::chrono::duration<double>(Clock::now() - began).count();
+}
+
+}  // namespace
+
+SimReport simulate(const Plan& plan, const SimOptions& options) {
+    const auto began = Clock::now();
+    const SimulatedStep step = Simulation(plan, {}, options, 1).run({});
+    SimReport report = report_of(plan, step, closed_form_step(plan, 0));
+    report.wall_s = seconds_since(began);
+    return report;
+}
+
+WhatIfStep simulate(const Plan& plan, const WhatIf& what_if, const SimOptions& options) {
+    const auto began = Clock::now();
+    const std::vector<Cause> causes = causes_of(what_if);
+    Simulation simulation(plan, what_if, options, 1 + causes.size());
+    SimulatedStep step = simulation.run({});
+
+    WhatIfReport report;
+    report.asked = what_if;
+    report.step_time_without_s = step.step_time_s();
+    for (const Cause& cause : causes) {
+        SimulatedStep with = simulation.run(cause.what_if);
+        report.causes.push_back(difference(cause.name, step, with));
+        step = std::move(with);
+    }
+    if (!causes.empty() && step.waited_for) {
+        report.waited_for = step.waited_for;
+        report.waited_for->waiting_s = step.others_wait_s(step.waited_for->ranks);
+    }
+    if (simulation.other_plan())
+        report.background = neighbour(*simulation.other_plan(), what_if, step.background_step_s);
+
+    WhatIfStep result{report_of(plan, step, slowest(closed_form_steps(plan, step.classes))),
+                      std::move(report)};
+    sim::add_uplink_load(result.step.links, step.programs, step.classes, uplink_bytes_per_s(what_if, plan),
+                         step.step_time_s());
+    result.step.wall_s = seconds_since(began);
+    return result;
 }
 
 }  // namespace zeroplan

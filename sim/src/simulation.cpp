@@ -73,12 +73,12 @@ double uplink_bytes_per_s(const WhatIf& what_if, const Plan& plan) {
     return nics * link_rates(plan.scenario.cluster).nic_bytes_per_s / what_if.leaf_switches->oversubscription;
 }
 
-Simulation::Simulation(const Plan& plan, const SimOptions& options, std::size_t runs)
+Simulation::Simulation(const Plan& plan, const WhatIf& asked, const SimOptions& options, std::size_t runs)
     : options_(options),
       runs_(runs),
       job_(plan),
-      other_plan_(background_plan(options.what_if)),
-      sites_(place_jobs(options.what_if, nodes_in_use(plan.scenario.cluster),
+      other_plan_(background_plan(asked)),
+      sites_(place_jobs(asked, nodes_in_use(plan.scenario.cluster),
                         other_plan_ ? nodes_in_use(other_plan_->scenario.cluster) : 0)) {
     if (other_plan_) other_.emplace(*other_plan_);
 }

@@ -59,12 +59,12 @@ struct Job {
 /// What leaves a leaf switch, at most, in bytes/s; 0 where nothing blocks.
 double uplink_bytes_per_s(const WhatIf& what_if, const Plan& plan);
 
-/// Simulates a plan's step under one what-if after the other; all of them are parts of `options.what_if`,
-/// which says where both jobs are.
+/// Simulates a plan's step under one what-if after the other; all of them are parts of `asked`, which says
+/// where both jobs are.
 class Simulation {
 public:
     /// `runs`: how many there will be, for the progress.
-    Simulation(const Plan& plan, const SimOptions& options, std::size_t runs);
+    Simulation(const Plan& plan, const WhatIf& asked, const SimOptions& options, std::size_t runs);
 
     /// The plan of the job in the background, if there is one.
     const std::optional<Plan>& other_plan() const { return other_plan_; }

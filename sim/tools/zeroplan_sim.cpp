@@ -39,28 +39,25 @@ zeroplan::Plan plan_of(const Flags& flags, zeroplan::WhatIf& what_if) {
 
 /// What can't be timed is blamed on the flag that asked for it, as what can't be planned is.
 zeroplan::SimReport simulated(const Flags& flags, const zeroplan::Plan& plan, const zeroplan::WhatIf& what_if,
-                              zeroplan::command::ProgressLine& progress) {
+                              zeroplan::command::ProgressLine& progress, zeroplan::SimExtras& extras) {
+    const zeroplan::SimOptions options{[&progress](double share) { progress.show(share); }};
     try {
-        return zeroplan::simulate(plan, {[&progress](double share) { progress.show(share); }, what_if});
+        if (what_if.failures) extras.goodput = zeroplan::goodput(plan, *what_if.failures);
+        if (what_if.empty()) return zeroplan::simulate(plan, options);
+        zeroplan::WhatIfStep different = zeroplan::simulate(plan, what_if, options);
+        extras.what_if = std::move(different.what_if);
+        return std::move(different.step);
     } catch (const zeroplan::Error& error) {
         throw zeroplan::blame(error, zeroplan::command::to_request(flags.scenario));
     }
 }
 
-zeroplan::Goodput goodput_of(const Flags& flags, const zeroplan::Plan& plan,
-                             const zeroplan::Failures& failures) {
-    try {
-        return zeroplan::goodput(plan, failures);
-    } catch (const zeroplan::Error& error) {
-        throw zeroplan::blame(error, zeroplan::command::to_request(flags.scenario));
-    }
-}
-
-void report(const Flags& flags, const zeroplan::Plan& plan, const zeroplan::SimReport& step) {
+void report(const Flags& flags, const zeroplan::Plan& plan, const zeroplan::SimReport& step,
+            const zeroplan::SimExtras& extras) {
     if (flags.output.json)
-        zeroplan::command::print(zeroplan::sim_json(plan, step));
+        zeroplan::command::print(zeroplan::sim_json(plan, step, extras));
     else if (!flags.output.quiet)
-        zeroplan::command::print(zeroplan::sim_text(plan, step, zeroplan::command::terminal_style()));
+        zeroplan::command::print(zeroplan::sim_text(plan, step, extras, zeroplan::command::terminal_style()));
 }
 
 int simulate_and_report(const Flags& flags) {
@@ -69,12 +66,12 @@ int simulate_and_report(const Flags& flags) {
     zeroplan::WhatIf what_if;
     const zeroplan::Plan plan = plan_of(flags, what_if);
     ProgressLine progress("simulating", !flags.output.quiet && !flags.output.json);
-    zeroplan::SimReport step = simulated(flags, plan, what_if, progress);
+    zeroplan::SimExtras extras;
+    const zeroplan::SimReport step = simulated(flags, plan, what_if, progress, extras);
     progress.clear();
-    if (what_if.failures) step.goodput = goodput_of(flags, plan, *what_if.failures);
     deliver({file_step(flags.trace, [&] { return zeroplan::trace_json(plan, step.rank_groups); }),
              file_step(flags.csv, [&] { return zeroplan::step_csv(plan, step.rank_groups); }),
-             [&] { report(flags, plan, step); }});
+             [&] { report(flags, plan, step, extras); }});
     return plan.memory.verdict == zeroplan::Verdict::does_not_fit ? 1 : 0;
 }
 

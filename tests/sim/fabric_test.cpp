@@ -41,7 +41,7 @@ WhatIf on_leaves(std::uint64_t nodes, double ratio, Placement placement = {}) {
 }
 
 double step_time(const Plan& plan, const WhatIf& what_if) {
-    const SimReport report = simulate(split_rank_groups(plan, rank_classes(plan, what_if)), {{}, what_if});
+    const SimReport report = simulate(split_rank_groups(plan, rank_classes(plan, what_if)), what_if).step;
     double slowest = 0;
     for (const StepTimeline& group : report.rank_groups) slowest = std::max(slowest, group.step_time_s);
     return slowest;
@@ -92,14 +92,14 @@ TEST(LeafSwitches, ThatAreNotOversubscribedChangeNothing) {
 TEST(LeafSwitches, ShowTheLoadOfTheirUplinks) {
     const Plan plan = gathering(4);
     const WhatIf what_if = on_leaves(2, 4);
-    const SimReport report = simulate(plan, {{}, what_if});
-    const LinkLoad& uplink = report.links.back();
+    const WhatIfStep report = simulate(plan, what_if);
+    const LinkLoad& uplink = report.step.links.back();
     EXPECT_EQ(uplink.name, "leaf uplink, fullest");
     EXPECT_EQ(uplink.links, 2U);
     EXPECT_DOUBLE_EQ(uplink.bytes_per_s, 200e9);
     const CollectiveCost cost = cost_of(plan);
     EXPECT_NEAR(uplink.bytes, 8 * cost.nic_weight * cost.unit_bytes, 1);
-    EXPECT_NEAR(uplink.utilisation, 1 - cost.start_s() / report.what_if->causes.back().step_time_s, 1e-6);
+    EXPECT_NEAR(uplink.utilisation, 1 - cost.start_s() / report.what_if.causes.back().step_time_s, 1e-6);
 }
 
 /// Shard groups of `shard` ranks, whose replicas reduce on another stream.
@@ -192,15 +192,15 @@ TEST(Background, OfAScenarioNeverSpeedsUp) {
                        "cluster": {"topology": "dgx-h100", "nodes": 4}})";
     const Plan plan = make_plan(resolve_scenario(request));
     const WhatIf what_if = beside_gpt2_xl(plan.scenario);
-    const SimReport report = simulate(plan, {{}, what_if});
-    ASSERT_EQ(report.what_if->causes.size(), 2U);
-    EXPECT_GT(report.what_if->causes[0].added_s, 0);
-    EXPECT_GT(report.what_if->causes[1].added_s, 0);
-    ASSERT_TRUE(report.what_if->background);
-    EXPECT_EQ(report.what_if->background->name, "gpt2-xl on 32 GPUs");
-    EXPECT_EQ(report.what_if->background->ranks, 32U);
-    EXPECT_GT(report.what_if->background->step_time_alone_s, 0);
-    const NeighbourJob& other = *report.what_if->background;
+    const WhatIfStep report = simulate(plan, what_if);
+    ASSERT_EQ(report.what_if.causes.size(), 2U);
+    EXPECT_GT(report.what_if.causes[0].added_s, 0);
+    EXPECT_GT(report.what_if.causes[1].added_s, 0);
+    ASSERT_TRUE(report.what_if.background);
+    EXPECT_EQ(report.what_if.background->name, "gpt2-xl on 32 GPUs");
+    EXPECT_EQ(report.what_if.background->ranks, 32U);
+    EXPECT_GT(report.what_if.background->step_time_alone_s, 0);
+    const NeighbourJob& other = *report.what_if.background;
     EXPECT_GE(other.step_time_s.value_or(other.step_time_alone_s), other.step_time_alone_s * (1 - 1e-9));
 }
 

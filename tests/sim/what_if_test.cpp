@@ -38,13 +38,13 @@ WhatIf slow_links(std::vector<SlowLink> list) {
     return what_if;
 }
 
-SimReport simulated(const Plan& plan, const WhatIf& what_if) {
-    return simulate(split_rank_groups(plan, rank_classes(plan, what_if)), {{}, what_if});
+WhatIfStep simulated(const Plan& plan, const WhatIf& what_if) {
+    return simulate(split_rank_groups(plan, rank_classes(plan, what_if)), what_if);
 }
 
 double step_time(const Plan& plan, const WhatIf& what_if = {}) {
     double slowest = 0;
-    for (const StepTimeline& group : simulated(plan, what_if).rank_groups)
+    for (const StepTimeline& group : simulated(plan, what_if).step.rank_groups)
         slowest = std::max(slowest, group.step_time_s);
     return slowest;
 }
@@ -102,15 +102,15 @@ TEST(Straggler, MakesAComputeBoundStepAsLongAsItsWork) {
     const SimReport whole = simulate(plan);
     const auto& operations = whole.rank_groups[0].operations;
     const double compute = operations[0].end_s, reduce = operations[1].end_s - operations[1].start_s;
-    const SimReport slow = simulated(plan, stragglers({{5, 0.8}}));
-    for (const StepTimeline& group : slow.rank_groups)
+    const WhatIfStep slow = simulated(plan, stragglers({{5, 0.8}}));
+    for (const StepTimeline& group : slow.step.rank_groups)
         EXPECT_NEAR(group.step_time_s, compute / 0.8 + reduce, 1e-12);
-    ASSERT_EQ(slow.rank_groups.size(), 2U);  // the others, then rank 5
-    EXPECT_NEAR(slow.rank_groups[0].bubble_s, compute / 0.8 - compute, 1e-12);
-    EXPECT_NEAR(slow.rank_groups[1].bubble_s, 0, 1e-12);
-    EXPECT_NEAR(slow.rank_groups[1].compute_s, compute / 0.8, 1e-12);
+    ASSERT_EQ(slow.step.rank_groups.size(), 2U);  // the others, then rank 5
+    EXPECT_NEAR(slow.step.rank_groups[0].bubble_s, compute / 0.8 - compute, 1e-12);
+    EXPECT_NEAR(slow.step.rank_groups[1].bubble_s, 0, 1e-12);
+    EXPECT_NEAR(slow.step.rank_groups[1].compute_s, compute / 0.8, 1e-12);
 
-    const WhatIfReport& report = *slow.what_if;
+    const WhatIfReport& report = slow.what_if;
     EXPECT_NEAR(report.step_time_without_s, compute + reduce, 1e-12);
     ASSERT_EQ(report.causes.size(), 1U);
     EXPECT_EQ(report.causes[0].cause, "rank 5 computes at 0.8 of its speed");
@@ -129,10 +129,10 @@ TEST(Straggler, EqualsTheClosedFormOnOneCommunicationStream) {
         const Plan plan = plan_of(test::random_operations(random, Stream::gather), 2, 1 + seed % 3);
         WhatIf what_if = stragglers({{5, 0.7}, {12, 0.9}});
         what_if.slow_links = {{SlowLinkKind::nic, 3, 0.6}};
-        const SimReport report = simulated(plan, what_if);
+        const WhatIfStep report = simulated(plan, what_if);
         SCOPED_TRACE(seed);
-        const double reference = report.closed_form.step_time_s;
-        EXPECT_NEAR(report.what_if->causes.back().step_time_s, reference, 1e-9 * reference);
+        const double reference = report.step.closed_form.step_time_s;
+        EXPECT_NEAR(report.what_if.causes.back().step_time_s, reference, 1e-9 * reference);
     }
 }
 
@@ -184,15 +184,15 @@ TEST(SlowLink, HoldsBackTheWholeRing) {
     const double expected = cost.start_s() + 0.9375 / 25;
     EXPECT_NEAR(step_time(plan, slow_links({{SlowLinkKind::nic, 3, 0.5}})), expected, 1e-9);
     EXPECT_NEAR(step_time(plan, slow_links({{SlowLinkKind::node, 1, 0.5}})), expected, 1e-9);
-    const SimReport report = simulated(plan, slow_links({{SlowLinkKind::nic, 3, 0.5}}));
-    ASSERT_EQ(report.links.size(), 3U);
-    EXPECT_EQ(report.links[1].name, "nic");
-    EXPECT_EQ(report.links[1].links, 15U);
-    EXPECT_EQ(report.links[2].name, "nic at 0.5");
-    EXPECT_EQ(report.links[2].links, 1U);
-    EXPECT_DOUBLE_EQ(report.links[2].bytes_per_s, 25e9);
-    EXPECT_NEAR(report.links[2].utilisation, 2 * report.links[1].utilisation, 1e-12);
-    EXPECT_NEAR(report.what_if->causes[0].added_exposed_communication_s, report.what_if->causes[0].added_s,
+    const WhatIfStep report = simulated(plan, slow_links({{SlowLinkKind::nic, 3, 0.5}}));
+    ASSERT_EQ(report.step.links.size(), 3U);
+    EXPECT_EQ(report.step.links[1].name, "nic");
+    EXPECT_EQ(report.step.links[1].links, 15U);
+    EXPECT_EQ(report.step.links[2].name, "nic at 0.5");
+    EXPECT_EQ(report.step.links[2].links, 1U);
+    EXPECT_DOUBLE_EQ(report.step.links[2].bytes_per_s, 25e9);
+    EXPECT_NEAR(report.step.links[2].utilisation, 2 * report.step.links[1].utilisation, 1e-12);
+    EXPECT_NEAR(report.what_if.causes[0].added_exposed_communication_s, report.what_if.causes[0].added_s,
                 1e-12);
 }
 
@@ -202,11 +202,11 @@ TEST(SlowLink, LeavesCommunicatorsAloneThatDoNotCrossIt) {
     plan.layout.shard_group = 8;
     const double without = step_time(plan);
     const WhatIf slow = slow_links({{SlowLinkKind::gpu, 9, 0.25}});
-    const SimReport report = simulated(plan, slow);
-    ASSERT_EQ(report.rank_groups.size(), 3U);  // elsewhere; rank 9's node; rank 9
-    EXPECT_NEAR(report.rank_groups[0].step_time_s, without, 1e-12 * without);
-    EXPECT_GT(report.rank_groups[1].step_time_s, 1.5 * without);
-    EXPECT_NEAR(report.rank_groups[1].step_time_s, report.rank_groups[2].step_time_s, 1e-12);
+    const WhatIfStep report = simulated(plan, slow);
+    ASSERT_EQ(report.step.rank_groups.size(), 3U);  // elsewhere; rank 9's node; rank 9
+    EXPECT_NEAR(report.step.rank_groups[0].step_time_s, without, 1e-12 * without);
+    EXPECT_GT(report.step.rank_groups[1].step_time_s, 1.5 * without);
+    EXPECT_NEAR(report.step.rank_groups[1].step_time_s, report.step.rank_groups[2].step_time_s, 1e-12);
     EXPECT_EQ(step_time(plan, slow_links({{SlowLinkKind::node, 0, 0.1}})), without);
 }
 
@@ -226,7 +226,7 @@ TEST(WhatIf, CausesAddUpToTheStep) {
     const Plan plan = plan_of(sharded_step(8, 30'000'000, Stream::reduce, 60'000'000), 4, 40);
     WhatIf what_if = stragglers({{3, 0.9}, {17, 0.8}});
     what_if.slow_links = {{SlowLinkKind::gpu, 8, 0.1}, {SlowLinkKind::node, 2, 0.2}};
-    const WhatIfReport report = *simulated(plan, what_if).what_if;
+    const WhatIfReport report = simulated(plan, what_if).what_if;
     ASSERT_EQ(report.causes.size(), 4U);
     double sum = report.step_time_without_s;
     for (const StepCause& cause : report.causes) {
@@ -243,7 +243,7 @@ TEST(WhatIf, WaitingStandsForRepetitionsThatAreNotSimulated) {
         plan_of({on(Stream::compute, work(50'000'000)), on(Stream::reduce, reduce_scatter(1'000'000), {0}),
                  on(Stream::compute, work(1000), {1})},
                 2, 40);
-    const WhatIfReport report = *simulated(plan, stragglers({{5, 0.5}})).what_if;
+    const WhatIfReport report = simulated(plan, stragglers({{5, 0.5}})).what_if;
     ASSERT_TRUE(report.waited_for);
     EXPECT_EQ(report.waited_for->collectives, 40U);
     EXPECT_EQ(report.waited_for->last_of, 40U);

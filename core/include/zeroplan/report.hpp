@@ -7,7 +7,6 @@
 #include "zeroplan/category.hpp"
 #include "zeroplan/plan.hpp"
 #include "zeroplan/step_timeline.hpp"
-#include "zeroplan/what_if_report.hpp"
 
 namespace zeroplan {
 
@@ -26,9 +25,7 @@ struct SimReport {
     StepTimeline closed_form;               ///< of rank group 0, for comparison
     Throughput throughput;
     std::vector<LinkLoad> links;
-    std::optional<WhatIfReport> what_if;  ///< where something was to be different
-    std::optional<Goodput> goodput;       ///< of a long run, where it was told how often what fails
-    double wall_s = 0;                    ///< what the simulation itself took
+    double wall_s = 0;  ///< what the simulation itself took
 };
 
 /// What one rank measured.

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "zeroplan/plan.hpp"
+#include "zeroplan/report.hpp"
 #include "zeroplan/what_if.hpp"
 
 namespace zeroplan {
@@ -59,5 +59,15 @@ struct Goodput {
     double daly_interval_s = 0, daly_goodput = 0;
     friend bool operator==(const Goodput&, const Goodput&) = default;
 };
+
+/// What a report of a simulated step tells besides.
+struct SimExtras {
+    std::optional<WhatIfReport> what_if;  ///< where something was to be different
+    std::optional<Goodput> goodput;       ///< of a long run, where it was told how often what fails
+    friend bool operator==(const SimExtras&, const SimExtras&) = default;
+};
+std::string sim_text(const Plan& plan, const SimReport& report, const SimExtras& extras,
+                     const TextStyle& style = {});
+std::string sim_json(const Plan& plan, const SimReport& report, const SimExtras& extras, int indent = 2);
 
 }  // namespace zeroplan

@@ -6,6 +6,7 @@
 #include "report/slowest_group.hpp"
 #include "zeroplan/io.hpp"
 #include "zeroplan/memory_interval.hpp"
+#include "zeroplan/what_if_report.hpp"
 
 namespace zeroplan {
 namespace {
@@ -241,6 +242,10 @@ std::string plan_json(const Plan& plan, int indent) {
 }
 
 std::string sim_json(const Plan& plan, const SimReport& report, int indent) {
+    return sim_json(plan, report, SimExtras{}, indent);
+}
+
+std::string sim_json(const Plan& plan, const SimReport& report, const SimExtras& extras, int indent) {
     const StepTimeline& slowest = slowest_group(report);
     ordered_json out = plan_to_json(plan);
     out["kind"] = "sim";
@@ -258,10 +263,10 @@ std::string sim_json(const Plan& plan, const SimReport& report, int indent) {
     out["closed_form_step_time_s"] = report.closed_form.step_time_s;
     out["step_times"] = step_times_to_json(plan, report);
     out["links"] = links_to_json(report);
-    if (report.goodput) out["failures"] = to_json(*report.goodput, slowest.step_time_s);
-    if (report.what_if) {
-        out["scenario"]["what_if"] = what_if_to_json(report.what_if->asked);
-        out["what_if"] = to_json(*report.what_if);
+    if (extras.goodput) out["failures"] = to_json(*extras.goodput, slowest.step_time_s);
+    if (extras.what_if) {
+        out["scenario"]["what_if"] = what_if_to_json(extras.what_if->asked);
+        out["what_if"] = to_json(*extras.what_if);
     }
     out["wall_s"] = report.wall_s;
     return out.dump(indent);

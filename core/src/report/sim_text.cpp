@@ -97,17 +97,22 @@ void add_links(TextPage& page, const Plan& plan, const SimReport& report) {
 }  // namespace
 
 std::string sim_text(const Plan& plan, const SimReport& report, const TextStyle& style) {
+    return sim_text(plan, report, SimExtras{}, style);
+}
+
+std::string sim_text(const Plan& plan, const SimReport& report, const SimExtras& extras,
+                     const TextStyle& style) {
     TextPage page(style);
     const StepTimeline& slowest = slowest_group(report);
     add_verdict(page, plan);
     add_remedies(page, plan);
     add_step(page, plan, report, slowest);
     add_scenario(page, plan);
-    if (report.what_if) add_what_if(page, *report.what_if);
+    if (extras.what_if) add_what_if(page, *extras.what_if);
     add_time(page, report, slowest);
     add_rank_groups(page, plan, report);
     add_links(page, plan, report);
-    if (report.goodput) add_goodput(page, *report.goodput, slowest.step_time_s);
+    if (extras.goodput) add_goodput(page, *extras.goodput, slowest.step_time_s);
     add_warnings(page, plan);
     page.line("");
     page.line(fmt::format("simulated in {}", format_seconds(report.wall_s)), Colour::dim);

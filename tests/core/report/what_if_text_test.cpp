@@ -5,7 +5,7 @@
 
 #include "report/text_page.hpp"
 #include "zeroplan/io.hpp"
-#include "zeroplan/report.hpp"
+#include "zeroplan/what_if_report.hpp"
 
 namespace zeroplan {
 namespace {
@@ -20,7 +20,7 @@ Plan plan_of_two() {
     return make_plan(resolve_scenario(request));
 }
 
-SimReport slow_report() {
+SimReport slow_step() {
     SimReport report;
     StepTimeline step;
     step.step_time_s = 2.5;
@@ -29,12 +29,17 @@ SimReport slow_report() {
     step.bubble_s = 0.4;
     report.rank_groups = {step};
     report.closed_form = step;
-    report.what_if.emplace();
-    report.what_if->asked.stragglers = {{1, 0.8}};
-    report.what_if->step_time_without_s = 2;
-    report.what_if->causes = {{"rank 1 computes at 0.8 of its speed", 2.5, 0.5, 0.2, 0.1}};
-    report.what_if->waited_for = WaitedFor{{{1, 1}}, 7, 8, 0.25};
     return report;
+}
+
+SimExtras slow_extras() {
+    SimExtras extras;
+    extras.what_if.emplace();
+    extras.what_if->asked.stragglers = {{1, 0.8}};
+    extras.what_if->step_time_without_s = 2;
+    extras.what_if->causes = {{"rank 1 computes at 0.8 of its speed", 2.5, 0.5, 0.2, 0.1}};
+    extras.what_if->waited_for = WaitedFor{{{1, 1}}, 7, 8, 0.25};
+    return extras;
 }
 
 Goodput some_goodput() {
@@ -56,29 +61,27 @@ Goodput some_goodput() {
 }
 
 TEST(WhatIfText, TellsCausesAndWhoIsWaitedFor) {
-    const std::string text = sim_text(plan_of_two(), slow_report());
+    const std::string text = sim_text(plan_of_two(), slow_step(), slow_extras());
     for (const char* part :
          {"What if", "without", "2.000 s", "rank 1 computes at 0.8 of its speed", "2.500 s", "+500 ms",
           "+300 ms", "everybody waits for rank 1", "7 of the 8 collectives", "250 ms"})
         EXPECT_THAT(text, HasSubstr(part));
-    SimReport without = slow_report();
-    without.what_if.reset();
-    EXPECT_THAT(sim_text(plan_of_two(), without), testing::Not(HasSubstr("What if")));
+    EXPECT_THAT(sim_text(plan_of_two(), slow_step()), testing::Not(HasSubstr("What if")));
 }
 
 TEST(WhatIfText, TellsTheGoodputOfEveryInterval) {
-    SimReport report = slow_report();
-    report.goodput = some_goodput();
-    const std::string text = sim_text(plan_of_two(), report);
+    SimExtras extras = slow_extras();
+    extras.goodput = some_goodput();
+    const std::string text = sim_text(plan_of_two(), slow_step(), extras);
     for (const char* part : {"fails every 6 h", "a checkpoint of 9000 GB takes 3 min", "as asked", "30 min",
                              "80.00 %", "best", "45 min", "85.00 %", "3.125 s of the whole run's time"})
         EXPECT_THAT(text, HasSubstr(part));
 }
 
 TEST(WhatIfText, KeepsToTheWidth) {
-    SimReport report = slow_report();
-    report.goodput = some_goodput();
-    const std::string text = sim_text(plan_of_two(), report, {.colour = false, .width = 100});
+    SimExtras extras = slow_extras();
+    extras.goodput = some_goodput();
+    const std::string text = sim_text(plan_of_two(), slow_step(), extras, {.colour = false, .width = 100});
     const std::string about = text.substr(text.find("What if"));
     for (std::size_t begin = 0; begin < about.size();) {
         const std::size_t end = about.find('\n', begin);
@@ -88,9 +91,9 @@ TEST(WhatIfText, KeepsToTheWidth) {
 }
 
 TEST(WhatIfReportJson, HasEveryFigure) {
-    SimReport report = slow_report();
-    report.goodput = some_goodput();
-    const json out = json::parse(sim_json(plan_of_two(), report));
+    SimExtras extras = slow_extras();
+    extras.goodput = some_goodput();
+    const json out = json::parse(sim_json(plan_of_two(), slow_step(), extras));
     EXPECT_EQ(out["scenario"]["what_if"]["stragglers"][0]["factor"], 0.8);
     EXPECT_EQ(out["what_if"]["step_time_without_s"], 2);
     EXPECT_NEAR(out["what_if"]["causes"][0]["added_exposed_wait_s"].get<double>(), 0.3, 1e-12);

@@ -192,6 +192,17 @@ BlockBuilder::TensorId BlockBuilder::multiply(std::string name, TensorId x, Tens
     return out;
 }
 
+BlockBuilder::TensorId BlockBuilder::scaled(const std::string& name, TensorId x, std::uint64_t width) {
+    const TensorId out = tensor(name + ".scaled", width, style_.residual());
+    add({.name = name + ".scale",
+         .kind = OperatorKind::elementwise,
+         .inputs = {x},
+         .outputs = {out},
+         .forward_flops = {.per_token = width},
+         .backward_flops = {.per_token = width}});
+    return out;
+}
+
 BlockBuilder::TensorId BlockBuilder::residual_add(std::string name, TensorId x, TensorId branch,
                                                   std::uint64_t width) {
     const TensorId out = tensor(name, width, style_.residual());

@@ -73,6 +73,8 @@ public:
                               ActivationFunction function, bool fused);
     /// x · y, element by element.
     TensorId multiply(std::string name, TensorId x, TensorId y, std::uint64_t width);
+    /// x times a number.
+    TensorId scaled(const std::string& name, TensorId x, std::uint64_t width);
     TensorId residual_add(std::string name, TensorId x, TensorId branch, std::uint64_t width);
     TensorId dropout(std::string name, TensorId x, const Extent& extent, bool attention_core = false);
     /// Appends an operator as it is.

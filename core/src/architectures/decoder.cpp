@@ -75,7 +75,7 @@ private:
             x = block.linear(names_.project_in, x, table_width_, hidden_,
                              block.linear_parameters(names_.project_in, table_width_, hidden_, false));
         if (learned) x = block.position_embedding(names_.positions, x, positions, hidden_);
-        if (config_.scales_embedding) x = scaled(block, x);
+        if (config_.scales_embedding) x = block.scaled("embedding", x, hidden_);
         if (config_.embedding_norm)
             x = block.norm(names_.embedding_norm, x, hidden_, 1,
                            norm_parameters(block, config_, names_.embedding_norm, hidden_), norm_);
@@ -99,17 +99,6 @@ private:
                    .kind = OperatorKind::elementwise,
                    .inputs = {x, *images},
                    .outputs = {out}});
-        return out;
-    }
-
-    TensorId scaled(BlockBuilder& block, TensorId x) const {
-        const TensorId out = block.tensor("embedding.scaled", hidden_, block.style().residual());
-        block.add({.name = "embedding.scale",
-                   .kind = OperatorKind::elementwise,
-                   .inputs = {x},
-                   .outputs = {out},
-                   .forward_flops = {.per_token = hidden_},
-                   .backward_flops = {.per_token = hidden_}});
         return out;
     }
 

@@ -127,7 +127,7 @@ private:
         const auto weight = block.parameter("lm_head.weight", {layers_.vocab_size, hidden_});
         TensorId x = block.norm("final_layer_norm", 0, hidden_, 1, norm, norm_);
         if (options_.dropout) x = block.dropout("final.dropout", x, {.per_token = hidden_});
-        if (layers_.tie_word_embeddings) x = scaled(block, x);
+        if (layers_.tie_word_embeddings) x = block.scaled("head", x, hidden_);  // by 1/√d_model
         const TensorId labels = block.add_tensor(label_tensor());
         const TensorId loss =
             output_layer_with_loss(block, x, hidden_, layers_.vocab_size, {weight}, labels, options_);
@@ -136,18 +136,6 @@ private:
         TiedParameters shared;
         if (layers_.tie_word_embeddings) shared.push_back({weight, 0});
         append(head, "head", "", shared);
-    }
-
-    /// Tied embeddings are read scaled by 1/√d_model.
-    TensorId scaled(BlockBuilder& block, TensorId x) const {
-        const TensorId out = block.tensor("head.scaled", hidden_, block.style().residual());
-        block.add({.name = "head.scale",
-                   .kind = OperatorKind::elementwise,
-                   .inputs = {x},
-                   .outputs = {out},
-                   .forward_flops = {.per_token = hidden_},
-                   .backward_flops = {.per_token = hidden_}});
-        return out;
     }
 
     const EncoderDecoderConfig& config_;

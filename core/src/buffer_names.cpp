@@ -8,6 +8,8 @@ std::string tensor_name(const Buffer& buffer, const ModelSpec& model, const Shar
     switch (buffer.role) {
         case BufferRole::activation:
         case BufferRole::activation_gradient: {
+            // llm.c keeps those of all layers in one buffer.
+            if (buffer.owner >= model.blocks.size()) return "all layers";
             const Block& block = model.blocks[buffer.owner];
             return fmt::format("{} {}", block.name,
                                model.block_kinds[block.kind].tensors[buffer.tensor].name);

@@ -178,5 +178,17 @@ TEST(MemorySnapshot, NamesTensorsAndOperations) {
                 HasSubstr("forward transformer.h.3 mlp.act"));
 }
 
+TEST(MemorySnapshot, NamesTheOneBufferOfAllActivations) {
+    const Plan plan = make_plan(resolve_scenario(
+        {"",
+         R"({"model": {"preset": "gpt2"}, "training": {"engine": "llm_c", "sequence_length": 256}})",
+         {}}));
+    const json snapshot = Unpickler(memory_snapshot(plan, 0)).read();
+    const auto& trace = snapshot["device_traces"][0];
+    EXPECT_TRUE(std::any_of(trace.begin(), trace.end(), [](const json& event) {
+        return event["action"] == "alloc" && event["frames"][0]["name"] == "all layers";
+    }));
+}
+
 }  // namespace
 }  // namespace zeroplan

@@ -45,6 +45,13 @@ BlockBuilder::ParameterId BlockBuilder::parameter(std::string suffix, std::vecto
     return static_cast<ParameterId>(block_.parameters.size() - 1);
 }
 
+BlockBuilder::ParameterId BlockBuilder::untrained_parameter(std::string suffix,
+                                                            std::vector<std::uint64_t> shape) {
+    const ParameterId id = parameter(std::move(suffix), std::move(shape));
+    block_.parameters[id].trainable = false;
+    return id;
+}
+
 std::vector<BlockBuilder::ParameterId> BlockBuilder::linear_parameters(const std::string& module,
                                                                        std::uint64_t in, std::uint64_t out,
                                                                        bool bias, bool transposed) {
@@ -249,6 +256,7 @@ void append_block(ModelSpec& model, const BlockTemplate& block, std::string name
     for (std::uint32_t position = 0; position < block.parameters.size(); ++position) {
         const auto& from = block.parameters[position];
         Parameter parameter{.name = prefix + from.suffix, .shape = from.shape, .numel = product(from.shape)};
+        parameter.trainable = from.trainable;
         const auto tie =
             std::find_if(shared.begin(), shared.end(), [&](const auto& s) { return s.first == position; });
         if (tie != shared.end()) parameter.shared_with = tie->second;

@@ -13,6 +13,7 @@ struct BlockTemplate {
     struct ParameterTemplate {
         std::string suffix;  ///< behind the block's prefix: "self_attn.q_proj.weight"
         std::vector<std::uint64_t> shape;
+        bool trainable = true;
     };
     BlockKind kind;
     std::vector<ParameterTemplate> parameters;
@@ -49,6 +50,8 @@ public:
 
     /// Parameters stand in registration order, whichever order the operators run in.
     ParameterId parameter(std::string suffix, std::vector<std::uint64_t> shape);
+    /// One that training changes by a rule of its own: no operator makes a gradient of it.
+    ParameterId untrained_parameter(std::string suffix, std::vector<std::uint64_t> shape);
     /// Weight [out, in] (or [in, out] if `transposed`, as GPT-2 stores them) and bias [out] of a linear, or
     /// weight alone.
     std::vector<ParameterId> linear_parameters(const std::string& module, std::uint64_t in, std::uint64_t out,

@@ -10,7 +10,9 @@ using TensorId = BlockBuilder::TensorId;
 void ExpertLayer::declare() {
     const std::uint64_t ffn = config_.intermediate_size;
     router_ = {block_.parameter("mlp.gate.weight", {config_.count, hidden_})};
-    if (config_.correction_bias) block_.parameter("mlp.gate.e_score_correction_bias", {config_.count});
+    // Balances the experts' load step by step, without a gradient (DeepSeek-V3's report, 2.1.2).
+    if (config_.correction_bias)
+        block_.untrained_parameter("mlp.gate.e_score_correction_bias", {config_.count});
     gate_up_ = {block_.parameter("mlp.experts.gate_up_proj", {config_.count, 2 * ffn, hidden_})};
     down_ = {block_.parameter("mlp.experts.down_proj", {config_.count, hidden_, ffn})};
     const std::uint64_t shared = config_.shared_intermediate_size;

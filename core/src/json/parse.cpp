@@ -150,6 +150,8 @@ private:
 }  // namespace
 
 json parse_json(std::string_view text, const std::string& file) {
+    // The parser would take it for the end, and whatever follows for nothing.
+    if (const auto nul = text.find('\0'); nul != std::string_view::npos) throw_syntax_error(text, file, nul);
     Builder builder(text, file);
     json::sax_parse(text, &builder);
     return builder.take();

@@ -39,15 +39,18 @@ void for_each_object(const ObjectReader& reader, std::string_view key, const Rea
     }
 }
 
-/// Above 0 and at most 1.
+/// A rank or link at less of its speed has failed, rather than slowed down.
+constexpr double least_factor = 0.001;
+
+/// From `least_factor` to 1.
 double read_factor(const ObjectReader& reader, std::string_view meaning) {
     const auto factor = reader.number("factor", -std::numeric_limits<double>::max());
     if (!factor) reader.fail("factor", "\"factor\" is missing", std::string(meaning));
-    if (!(*factor > 0 && *factor <= 1))
-        reader.fail(
-            "factor",
-            fmt::format("\"factor\" must be above 0 and at most 1, but is {}", shown(*reader.find("factor"))),
-            std::string(meaning));
+    if (!(*factor >= least_factor && *factor <= 1))
+        reader.fail("factor",
+                    fmt::format("\"factor\" must be at least {} and at most 1, but is {}", least_factor,
+                                shown(*reader.find("factor"))),
+                    std::string(meaning));
     return *factor;
 }
 
@@ -116,11 +119,9 @@ SlowLink read_slow_link(const ObjectReader& reader, const ClusterSpec& cluster) 
     return link;
 }
 
-/// A number above 0 and at most `most`; nothing if it is absent.
+/// Seconds, bytes or bytes a second: from 1 to `most`, as what is meant for a cluster is; nothing if absent.
 std::optional<double> read_positive(const ObjectReader& reader, std::string_view key, double most) {
-    const auto number = reader.number(key, 0, most);
-    if (number && !(*number > 0)) reader.fail(key, fmt::format("\"{}\" must be above 0, but is 0", key));
-    return number;
+    return reader.number(key, 1, most);
 }
 
 Failures read_failures(const ObjectReader& reader) {

@@ -53,6 +53,12 @@ TEST(ParseJson, NamesTheTokenThatIsNoJson) {
     error_of("[\"\xff\"]");
 }
 
+TEST(ParseJson, DoesNotTakeANulForTheEnd) {
+    const Error error = error_of(std::string("{}\n\0{{{ more", 12));
+    EXPECT_EQ(error.message(), "not JSON at byte 0x00");
+    EXPECT_EQ(error.place().pointer, "line 2, column 1");
+}
+
 TEST(ParseJson, RefusesAKeyGivenTwice) {
     const Error error = error_of(R"({"training": {"x": [0, {"zero/stage": 1, "zero/stage": 2}]}})");
     EXPECT_EQ(error.place().pointer, "/training/x/1/zero~1stage");

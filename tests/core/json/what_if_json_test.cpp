@@ -107,7 +107,7 @@ TEST(WhatIfJson, NamesWhatIsNotThere) {
 }
 
 TEST(WhatIfJson, RefusesFactorsThatAreNone) {
-    for (const char* factor : {"0", "-0.5", "1.25", "1e300", "\"nan\"", "null", "true"})
+    for (const char* factor : {"0", "-0.5", "1.25", "1e300", "1e-300", "0.0009", "\"nan\"", "null", "true"})
         EXPECT_THAT(
             error_of_request(R"({"stragglers": [{"rank": 1, "factor": )" + std::string(factor) + "}]}"),
             HasSubstr("/what_if/stragglers/0/factor"))
@@ -129,7 +129,10 @@ TEST(WhatIfJson, RefusesFailuresThatAreNone) {
     EXPECT_THAT(error_of_request(R"({"failures": {"gpu_mtbf_s": 1e9}})"),
                 testing::AllOf(HasSubstr("/what_if/failures/checkpoint_bytes_per_second"),
                                HasSubstr("--checkpoint-bandwidth")));
-    for (const char* value : {"0", "-1", "\"5 years\"", "1e99"})
+    EXPECT_THAT(
+        error_of_request(R"({"failures": {"gpu_mtbf_s": 1e9, "checkpoint_bytes_per_second": 1e-300}})"),
+        HasSubstr("/what_if/failures/checkpoint_bytes_per_second"));
+    for (const char* value : {"0", "-1", "0.001", "\"5 years\"", "1e99"})
         EXPECT_THAT(error_of_request(R"({"failures": {"checkpoint_bytes_per_second": 1e9, "gpu_mtbf_s": )" +
                                      std::string(value) + "}}"),
                     HasSubstr("/what_if/failures/gpu_mtbf_s"))

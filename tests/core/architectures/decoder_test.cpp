@@ -124,8 +124,8 @@ TEST(Gpt2, SelectiveRecomputeDropsTheAttentionMatrices) {
         const bool is_values = op.kind == OperatorKind::attention_values;
         EXPECT_FALSE(is_values && op.attention_core);
     }
-    for (const Operator& op : layer_of(build_gpt2(gpt2_config(), {})).operators)
-        EXPECT_FALSE(op.attention_core);
+    const ModelSpec flash = build_gpt2(gpt2_config(), {});
+    for (const Operator& op : layer_of(flash).operators) EXPECT_FALSE(op.attention_core);
 }
 
 TEST(Llama, EagerKernelsRepeatSharedHeadsAndKeepTheSoftmaxInFp32) {

@@ -42,10 +42,11 @@ std::string existing_path(const NameOrPath& kind, const std::string& path, const
 
 Setting model_setting(const std::string& name_or_path, const std::string& origin) {
     const NameOrPath kind{embedded::models(), "model", "models"};
-    const nlohmann::json value = is_preset(kind, name_or_path)
-                                     ? nlohmann::json{{"preset", name_or_path}}
-                                     : nlohmann::json{{"file", existing_path(kind, name_or_path, origin)}};
-    return {"/model", value.dump(), origin};
+    const bool preset = is_preset(kind, name_or_path);
+    // What may throw comes before the list: GCC 12 destroys elements of one that were never made.
+    const std::string value = preset ? name_or_path : existing_path(kind, name_or_path, origin);
+    const nlohmann::json model{{preset ? "preset" : "file", value}};
+    return {"/model", model.dump(), origin};
 }
 
 Setting topology_setting(const std::string& name_or_path, const std::string& origin) {

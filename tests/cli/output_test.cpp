@@ -1,6 +1,7 @@
 // What becomes of results that can't be written: files named by flags, and standard output.
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -152,6 +153,19 @@ TEST(FilesOfAReport, AreWrittenThoughStandardOutputIsFull) {
     close(full);
     EXPECT_EQ(outcome.status, 3);
     EXPECT_GT(std::filesystem::file_size(folder.path("a.csv")), 0U);
+}
+
+TEST(FileSizeLimit, IsAnErrorOfWritingAndLeavesNothing) {
+    const TemporaryFolder folder;
+    rlimit before{};
+    ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+    const rlimit tight{64 * 1024, before.rlim_max};
+    ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &tight), 0);
+    const Outcome outcome = zeroplan({"plan", "--model", "gpt2", "--snapshot", folder.path("s.pickle")});
+    ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+    EXPECT_EQ(outcome.status, 3);
+    EXPECT_THAT(outcome.err, HasSubstr("s.pickle: cannot write: File too large"));
+    EXPECT_TRUE(std::filesystem::is_empty(folder.path("")));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <new>
 #include <string>
 #include <vector>
@@ -24,6 +25,12 @@ constexpr int bad_input = 2, failed = 3;
 void occupy_standard_descriptors() {
     for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
         if (fcntl(descriptor, F_GETFD) == -1 && open("/dev/null", O_RDONLY | O_CLOEXEC) == -1) return;
+}
+
+/// A limit on the size of files is an error of writing like a full disk, not the end of the process with half
+/// a file left beside.
+void report_file_size_limits() {
+    std::signal(SIGXFSZ, SIG_IGN);
 }
 
 std::vector<std::string> known_flags(const CLI::App& app) {
@@ -103,6 +110,7 @@ int guarded(const std::function<int()>& body) {
 
 int run_command(CLI::App& app, int argc, const char* const* argv, const std::function<int()>& body) {
     occupy_standard_descriptors();
+    report_file_size_limits();
     return guarded([&] {
         try {
             app.parse(argc, argv);

@@ -83,15 +83,14 @@ struct NodeTime {
 /// One entry for every run of every node: by section, repetition, node.
 using NodeTimes = std::vector<NodeTime>;
 
-/// Factors on durations, for what-if runs and the ends of the interval.
-struct DurationScale {
-    double compute = 1, communication = 1;
-};
 /// When every node starts and ends if no two collectives share a link; programs meet in their transfers
 /// alone. Throws Error{run_failed} if they wait for each other for ever.
+///
+/// communication_scale  factor on the durations of collectives, for the ends of the interval; that of work is
+///                      time_program()'s
 std::vector<NodeTimes> closed_form_times(const std::vector<TimedProgram>& programs,
-                                         const DurationScale& scale = {});
-NodeTimes closed_form_times(const TimedProgram& program, const DurationScale& scale = {});
+                                         double communication_scale = 1);
+NodeTimes closed_form_times(const TimedProgram& program, double communication_scale = 1);
 /// Programs that run side by side, their work at a scale.
 using TimedAt = std::function<std::vector<TimedProgram>(const WorkScale&)>;
 /// Their steps, with the interval of the slowest, in proportion.

@@ -26,7 +26,8 @@ using Channels = std::map<std::uint32_t, Channel>;
 /// Runs one program node by node, as far as what it has to receive has been sent.
 class ProgramRun {
 public:
-    ProgramRun(const TimedProgram& program, const DurationScale& scale) : program_(program), scale_(scale) {
+    ProgramRun(const TimedProgram& program, double communication_scale)
+        : program_(program), communication_scale_(communication_scale) {
         times_.reserve(node_runs(program));
     }
 
@@ -66,7 +67,7 @@ private:
             start = std::max(start, wait == host_at_start ? host_start_ : times_[first_ + wait].end_s);
         }
         const bool communicates = node.collective != no_collective;
-        lane_end_[node.lane] = start + node.seconds * (communicates ? scale_.communication : scale_.compute);
+        lane_end_[node.lane] = start + node.seconds * (communicates ? communication_scale_ : 1);
         if (node.transfer == TransferSide::send) channels[node.channel].sent.push_back(lane_end_[node.lane]);
         times_.push_back({start, lane_end_[node.lane]});
         return true;
@@ -79,7 +80,7 @@ private:
     }
 
     const TimedProgram& program_;
-    const DurationScale& scale_;
+    double communication_scale_;
     std::array<double, lane_count> lane_end_{};
     double host_start_ = 0;
     std::size_t section_ = 0, node_ = 0, first_ = 0;
@@ -95,20 +96,19 @@ double slowest(const std::vector<StepTimeline>& timelines) {
 
 /// One end of the interval.
 double slowest_at(const cost::IntervalEnd& end, const TimedAt& timed) {
-    const DurationScale scale{.communication = end.communication.value};
     const WorkScale work{end.products.value, end.attention.value, end.memory.value};
-    return slowest(time_steps(timed(work), [&scale](const std::vector<TimedProgram>& programs) {
-        return closed_form_times(programs, scale);
+    return slowest(time_steps(timed(work), [&end](const std::vector<TimedProgram>& programs) {
+        return closed_form_times(programs, end.communication.value);
     }));
 }
 
 }  // namespace
 
 std::vector<NodeTimes> closed_form_times(const std::vector<TimedProgram>& programs,
-                                         const DurationScale& scale) {
+                                         double communication_scale) {
     std::vector<ProgramRun> runs;
     runs.reserve(programs.size());
-    for (const TimedProgram& program : programs) runs.emplace_back(program, scale);
+    for (const TimedProgram& program : programs) runs.emplace_back(program, communication_scale);
     Channels channels;
     for (bool further = true; further;) {
         further = false;
@@ -125,8 +125,8 @@ std::vector<NodeTimes> closed_form_times(const std::vector<TimedProgram>& progra
     return times;
 }
 
-NodeTimes closed_form_times(const TimedProgram& program, const DurationScale& scale) {
-    ProgramRun run(program, scale);
+NodeTimes closed_form_times(const TimedProgram& program, double communication_scale) {
+    ProgramRun run(program, communication_scale);
     Channels channels;
     run.advance(channels);
     return run.take();

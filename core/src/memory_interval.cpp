@@ -12,21 +12,29 @@ struct Shares {
     Constant low, high;
 };
 
-Shares shares(const char* low_name, double low, const char* high_name, double high) {
-    return {{low_name, low, "1", published_runs, "calibrated constant"},
-            {high_name, high, "1", published_runs, "calibrated constant"}};
+Shares shares(const std::string& counter, double low, double high) {
+    return {{counter + "_low_share", low, "1", published_runs, "calibrated constant"},
+            {counter + "_high_share", high, "1", published_runs, "calibrated constant"}};
 }
 
-const Shares allocated = shares("allocated_low_share", 0.99, "allocated_high_share", 1.04);
-const Shares active = shares("active_low_share", 0.98, "active_high_share", 1.12);
-const Shares reserved = shares("reserved_low_share", 0.87, "reserved_high_share", 1.18);
-const Shares resident = shares("resident_low_share", 0.98, "resident_high_share", 1.04);
+struct CounterShares {
+    Shares allocated = shares("allocated", 0.99, 1.04), active = shares("active", 0.98, 1.12),
+           reserved = shares("reserved", 0.87, 1.18), resident = shares("resident", 0.98, 1.04);
+};
+
+const CounterShares& counter_shares() {
+    static const CounterShares values;
+    return values;
+}
+
+Bytes scaled(Bytes figure, const Constant& share) {
+    constexpr double beyond = 0x1p64;
+    const double bytes = static_cast<double>(figure.count()) * share.value;
+    return Bytes{bytes < beyond ? static_cast<std::uint64_t>(bytes) : ~std::uint64_t{0}};
+}
 
 BytesInterval around(Bytes figure, const Shares& shares) {
-    const auto scaled = [&](const Constant& share) {
-        return Bytes{static_cast<std::uint64_t>(static_cast<double>(figure.count()) * share.value)};
-    };
-    return {scaled(shares.low), scaled(shares.high)};
+    return {scaled(figure, shares.low), scaled(figure, shares.high)};
 }
 
 BytesInterval exactly(Bytes figure) {
@@ -42,12 +50,13 @@ MemoryIntervals memory_intervals(const RankGroup& group, AllocatorKind allocator
                               {},
                               exactly(group.resident)};
     if (allocator == AllocatorKind::caching) {
-        intervals.allocated = around(group.steady.allocated, allocated);
-        intervals.active = around(group.peak_active, active);
-        intervals.reserved = around(group.peak_reserved, reserved);
+        const CounterShares& of = counter_shares();
+        intervals.allocated = around(group.steady.allocated, of.allocated);
+        intervals.active = around(group.peak_active, of.active);
+        intervals.reserved = around(group.peak_reserved, of.reserved);
         // What is reserved holds what is allocated.
         intervals.reserved.low = std::max(intervals.reserved.low, intervals.allocated.low);
-        intervals.resident = around(group.resident, resident);
+        intervals.resident = around(group.resident, of.resident);
     }
     intervals.device = {intervals.reserved.low + group.runtime_low,
                         intervals.reserved.high + group.runtime_high};
@@ -56,7 +65,8 @@ MemoryIntervals memory_intervals(const RankGroup& group, AllocatorKind allocator
 
 std::vector<Constant> memory_interval_constants() {
     std::vector<Constant> all;
-    for (const Shares* counter : {&allocated, &active, &reserved, &resident})
+    const CounterShares& of = counter_shares();
+    for (const Shares* counter : {&of.allocated, &of.active, &of.reserved, &of.resident})
         all.insert(all.end(), {counter->low, counter->high});
     return all;
 }

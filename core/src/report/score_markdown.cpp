@@ -1,9 +1,28 @@
 #include <fmt/format.h>
 
+#include "printable.hpp"
 #include "report/score_rows.hpp"
 
 namespace zeroplan {
 namespace {
+
+/// Text of a case file, which must not end a cell, a row or the table.
+std::string cell(std::string_view text) {
+    std::string out;
+    for (const char c : printable(text)) {
+        if (c == '|') out += '\\';
+        out += c;
+    }
+    return out;
+}
+
+/// Heading of an error table: `first` are the columns of its own, before the errors.
+std::string error_heading(const char* first, const char* alignment) {
+    return fmt::format(
+        "| {} | median \\|error\\| | 90th percentile | mean error | in interval |\n"
+        "|{}|---:|---:|---:|---:|\n",
+        first, alignment);
+}
 
 std::string counter_text(const ErrorLine& line) {
     return fmt::format("| {} | {} | {} |", to_string(line.tier), to_string(line.counter), line.summary.cases);
@@ -16,33 +35,24 @@ std::string error_text(const ErrorSummary& summary) {
 }
 
 std::string counter_table(const ScoreReport& report) {
-    std::string out =
-        "| tier | counter | cases | sources | median \\|error\\| | 90th percentile | mean error | in "
-        "interval |\n"
-        "|---|---|---:|---:|---:|---:|---:|---:|\n";
+    std::string out = error_heading("tier | counter | cases | sources", "---|---|---:|---:");
     for (const ErrorLine& line : errors_by_counter(report))
         out += counter_text(line) + fmt::format(" {} |", line.summary.sources) + error_text(line.summary);
     return out;
 }
 
 std::string source_table(const ScoreReport& report) {
-    std::string out =
-        "| source | tier | counter | cases | median \\|error\\| | 90th percentile | mean error | in interval "
-        "|\n"
-        "|---|---|---|---:|---:|---:|---:|---:|\n";
+    std::string out = error_heading("source | tier | counter | cases", "---|---|---|---:");
     for (const ErrorLine& line : errors_by_source(report))
-        out += fmt::format("| {} ", line.source) + counter_text(line) + error_text(line.summary);
+        out += fmt::format("| {} ", cell(line.source)) + counter_text(line) + error_text(line.summary);
     return out;
 }
 
 std::string shape_table(const ScoreReport& report) {
-    std::string out =
-        "| case | tier | counter | ranks | median \\|error\\| | 90th percentile | mean error | in interval "
-        "|\n"
-        "|---|---|---|---:|---:|---:|---:|---:|\n";
+    std::string out = error_heading("case | tier | counter | ranks", "---|---|---|---:");
     for (const ShapeLine& line : rank_shapes(report))
-        out += fmt::format("| {} | {} | {} | {} |", line.id, to_string(line.tier), to_string(line.counter),
-                           line.summary.cases) +
+        out += fmt::format("| {} | {} | {} | {} |", cell(line.id), to_string(line.tier),
+                           to_string(line.counter), line.summary.cases) +
                error_text(line.summary);
     return out;
 }
@@ -59,7 +69,8 @@ std::string verdict_table(const ScoreReport& report) {
 std::string refusal_table(const ScoreReport& report) {
     std::string out = "| cases | refused | why |\n|---:|---|---|\n";
     for (const RefusalLine& line : refusals(report))
-        out += fmt::format("| {} | {} | {} |\n", line.cases, line.time_only ? "time" : "case", line.why);
+        out +=
+            fmt::format("| {} | {} | {} |\n", line.cases, line.time_only ? "time" : "case", cell(line.why));
     return out;
 }
 

@@ -26,6 +26,12 @@ TEST(ScoreMarkdown, MeansOverSourcesThenEachSource) {
     EXPECT_THAT(text, Not(HasSubstr("## Does it fit")));
 }
 
+TEST(ScoreMarkdown, KeepsNamesOfSourcesInTheirCell) {
+    ScoreReport report = two_sources();
+    report.rows[0].source = "a|b\n## x";
+    EXPECT_THAT(score_markdown(report), HasSubstr("| a\\|b\\n## x | A | allocated | 1 |"));
+}
+
 TEST(ScoreMarkdown, CountsVerdictsAndRefusalsByReason) {
     ScoreReport report = two_sources();
     report.fits = {{.ran = true, .verdict = Verdict::fits}, {.ran = true, .verdict = Verdict::does_not_fit}};

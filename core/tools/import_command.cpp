@@ -101,7 +101,7 @@ void report(const ImportFlags& flags, const Import& import, const std::string& s
 }
 
 int run_import(const ImportFlags& flags) {
-    command::check_writable(flags.output_file);
+    command::check_writable({flags.output_file});
     const std::string text = read_text_file(flags.file);
     ImportContext context = context_of(flags);
     Import import = import_text(text, flags.file, context);

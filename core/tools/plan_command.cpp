@@ -57,7 +57,7 @@ void report(const Plan& plan, const PlanFlags& flags) {
 
 int run_plan(const PlanFlags& flags) {
     check(flags);
-    for (const std::string& path : {flags.csv, flags.snapshot}) command::check_writable(path);
+    command::check_writable({flags.csv, flags.snapshot, flags.scenario.save_scenario});
     const Plan plan =
         flags.output.reports() ? command::plan_with_remedies(flags.scenario) : command::plan(flags.scenario);
     command::deliver(

@@ -180,7 +180,7 @@ int run(int argc, char** argv, Arguments& arguments) {
     if (screenshot && !is_picture(picture))
         refuse("--screenshot", "\"" + arguments.screenshot + "\" is neither .png nor .svg",
                "choose one of these endings");
-    command::check_writable(arguments.screenshot);
+    command::check_writable({arguments.screenshot, arguments.flags.save_scenario});
     MainWindow::Options options;
     options.request = request_of(arguments);
     options.remember = !screenshot;

@@ -72,7 +72,7 @@ bool agrees(const Plan& plan, const RunReport& report) {
 
 /// Before the run rather than after it.
 void prepare_files(const RunFlags& flags, const Plan& plan) {
-    command::check_writable(flags.trace);
+    command::check_writable({flags.trace, flags.scenario.save_scenario});
     if (!flags.scenario.save_scenario.empty())
         write_text_file(flags.scenario.save_scenario, scenario_json(plan.scenario) + "\n");
 }

@@ -62,7 +62,7 @@ void report(const Flags& flags, const zeroplan::Plan& plan, const zeroplan::SimR
 
 int simulate_and_report(const Flags& flags) {
     using namespace zeroplan::command;
-    for (const std::string& path : {flags.trace, flags.csv}) check_writable(path);
+    check_writable({flags.trace, flags.csv, flags.scenario.save_scenario});
     zeroplan::WhatIf what_if;
     const zeroplan::Plan plan = plan_of(flags, what_if);
     ProgressLine progress("simulating", !flags.output.quiet && !flags.output.json);

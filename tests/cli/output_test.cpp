@@ -155,6 +155,22 @@ TEST(FilesOfAReport, AreWrittenThoughStandardOutputIsFull) {
     EXPECT_GT(std::filesystem::file_size(folder.path("a.csv")), 0U);
 }
 
+TEST(TwoResults, AreNotWrittenToOneFile) {
+    const TemporaryFolder folder;
+    const std::string path = folder.path("a"), same = folder.path("./a");
+    for (const std::vector<std::string>& flags : {std::vector<std::string>{"--csv", path, "--snapshot", same},
+                                                  {"--save-scenario", path, "--csv", path}}) {
+        std::vector<std::string> arguments{"plan", "--model", "gpt2"};
+        arguments.insert(arguments.end(), flags.begin(), flags.end());
+        const Outcome outcome = zeroplan(arguments);
+        EXPECT_EQ(outcome.status, 2);
+        EXPECT_THAT(outcome.err, HasSubstr("two results are to be written to this file"));
+        EXPECT_FALSE(std::filesystem::exists(path));
+    }
+    EXPECT_EQ(zeroplan({"plan", "--model", "gpt2", "--csv", "/dev/null", "--snapshot", "/dev/null"}).status,
+              0);
+}
+
 TEST(FileSizeLimit, IsAnErrorOfWritingAndLeavesNothing) {
     const TemporaryFolder folder;
     rlimit before{};

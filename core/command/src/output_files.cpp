@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -24,17 +25,38 @@ namespace {
                 "does its folder exist, and may you write there?", {path, ""});
 }
 
+/// The file that `path` leads to.
+std::filesystem::path target_of(const std::string& path) {
+    std::error_code error;
+    const std::filesystem::path target = std::filesystem::weakly_canonical(path, error);
+    return error ? std::filesystem::path(path) : target;
+}
+
 /// Whether a new file can be made where `path` is, or where the link `path` leads to; 0 or errno. Permission
 /// bits don't tell: a file system may be read-only, or its owner root.
 int try_beside(const std::string& path) {
-    std::error_code error;
-    const std::filesystem::path target = std::filesystem::weakly_canonical(path, error);
-    std::string trial = (error ? std::filesystem::path(path) : target).string() + ".XXXXXX";
+    std::string trial = target_of(path).string() + ".XXXXXX";
     const int file = ::mkstemp(trial.data());
     if (file < 0) return errno;
     ::close(file);
     ::unlink(trial.c_str());
     return 0;
+}
+
+/// A terminal, a pipe, /dev/null.
+bool is_written_in_place(const std::string& path) {
+    struct stat status {};
+    return ::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode);
+}
+
+void check_one(const std::string& path) {
+    std::error_code ignored;
+    if (std::filesystem::is_directory(path, ignored)) refuse(path, EISDIR);
+    if (is_written_in_place(path)) {
+        if (::access(path.c_str(), W_OK) != 0) refuse(path, errno);
+    } else if (const int error = try_beside(path); error != 0) {
+        refuse(path, error);
+    }
 }
 
 /// The same failure of something that is done.
@@ -45,15 +67,15 @@ Error lost(const Error& error) {
 
 }  // namespace
 
-void check_writable(const std::string& path) {
-    if (path.empty()) return;
-    struct stat status {};
-    const bool exists = ::stat(path.c_str(), &status) == 0;
-    if (exists && S_ISDIR(status.st_mode)) refuse(path, EISDIR);
-    if (exists && !S_ISREG(status.st_mode)) {  // a terminal, a pipe, /dev/null: written in place
-        if (::access(path.c_str(), W_OK) != 0) refuse(path, errno);
-    } else if (const int error = try_beside(path); error != 0) {
-        refuse(path, error);
+void check_writable(std::initializer_list<std::string> paths) {
+    std::set<std::filesystem::path> files;
+    for (const std::string& path : paths) {
+        if (path.empty()) continue;
+        if (!is_written_in_place(path) && !files.insert(target_of(path)).second)
+            throw Error(ErrorCode::invalid_input,
+                        "two results are to be written to this file, one over the other",
+                        "name one file for each", {path, ""});
+        check_one(path);
     }
 }
 

@@ -5,10 +5,11 @@
 
 namespace zeroplan::command {
 
-/// Before the work rather than after it: throws Error{io, not_found} naming the file if it could not be
-/// written, by making one beside it that goes away again. "" is no file. What only writing tells, a full
+/// Before the work rather than after it: throws Error{io, not_found} naming a file that could not be written,
+/// by making one beside it that goes away again, and Error{invalid_input} if two results would be written to
+/// one file. "" is no file. What only writing tells, a full
 /// disk, is left to deliver().
-void check_writable(const std::string& path);
+void check_writable(std::initializer_list<std::string> paths);
 
 /// What a subcommand hands over when its work is done: files first, since the reader of the report may close
 /// the pipe, then the report. Every step is taken, whatever becomes of those before it; then the first Error

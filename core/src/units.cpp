@@ -58,8 +58,9 @@ std::string format_exact(Bytes bytes) {
 
 std::string format_seconds(double seconds) {
     const double size = std::abs(seconds);
-    if (size >= 1 || size == 0) return fixed(seconds, 3) + " s";
-    if (size >= 1e-3) return fmt::format("{:.3g} ms", seconds * 1e3);
+    constexpr double rounds_to_one = 0.9995;  // with three digits, so never "1e+03" of the smaller unit
+    if (size >= rounds_to_one || size == 0) return fixed(seconds, 3) + " s";
+    if (size >= rounds_to_one * 1e-3) return fmt::format("{:.3g} ms", seconds * 1e3);
     return fmt::format("{:.3g} µs", seconds * 1e6);
 }
 

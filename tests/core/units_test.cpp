@@ -40,6 +40,9 @@ TEST(Bytes, CountsAndTimesReadWell) {
     EXPECT_EQ(format_seconds(1.23456), "1.235 s");
     EXPECT_EQ(format_seconds(0.0123), "12.3 ms");
     EXPECT_EQ(format_seconds(4.5e-6), "4.5 µs");
+    EXPECT_EQ(format_seconds(0.99949), "999 ms");
+    EXPECT_EQ(format_seconds(0.9996), "1.000 s");
+    EXPECT_EQ(format_seconds(0.0009996), "1 ms");
     EXPECT_EQ(format_seconds(0), "0.000 s");
 }
 

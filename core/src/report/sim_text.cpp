@@ -15,6 +15,13 @@ std::string percent(double part, double whole) {
     return whole > 0 ? fixed(100 * part / whole, 1) + " %" : "–";
 }
 
+/// A rate as people read it: "6,668", "0.1234".
+std::string rate(double per_second) {
+    if (per_second >= 1000 && per_second < 1e15)
+        return format_count(static_cast<std::uint64_t>(per_second + 0.5));
+    return fmt::format("{:.4g}", per_second);
+}
+
 /// The FLOPs behind MFU differ by a third and more between those who publish it.
 void add_mfu_convention(TextPage& page, const Plan& plan) {
     const TrainingConfig& training = plan.scenario.training;
@@ -32,8 +39,8 @@ void add_mfu_convention(TextPage& page, const Plan& plan) {
 
 void add_step(TextPage& page, const Plan& plan, const SimReport& report, const StepTimeline& slowest) {
     const bool tokens = plan.scenario.model.batch == BatchKind::tokens;
-    page.line(fmt::format("step {}: {:.5g} {}/s per GPU, MFU {} %", format_seconds(slowest.step_time_s),
-                          report.throughput.tokens_per_s_per_gpu, tokens ? "tokens" : "samples",
+    page.line(fmt::format("step {}: {} {}/s per GPU, MFU {} %", format_seconds(slowest.step_time_s),
+                          rate(report.throughput.tokens_per_s_per_gpu), tokens ? "tokens" : "samples",
                           fixed(100 * report.throughput.mfu, 1)),
               Colour::bold);
     add_mfu_convention(page, plan);

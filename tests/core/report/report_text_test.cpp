@@ -155,7 +155,7 @@ TEST(SimText, TellsWhereTheTimeGoes) {
     const std::string text = sim_text(tutorial_plan(), sim_of_one_group());
     EXPECT_THAT(text, StartsWith("fits: "));
     for (const char* part :
-         {"step 2.000 s: 4096 samples/s per GPU, MFU 40.0 %", "interval 1.800 s to 2.400 s", "coupled flows",
+         {"step 2.000 s: 4,096 samples/s per GPU, MFU 40.0 %", "interval 1.800 s to 2.400 s", "coupled flows",
           "75.0 %", "20.0 %", "nic", "50 GB/s", "MFU counts matrix products", "summed"})
         EXPECT_THAT(text, HasSubstr(part));
 }

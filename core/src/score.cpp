@@ -15,6 +15,7 @@
 #include "zeroplan/io.hpp"
 #include "zeroplan/memory_interval.hpp"
 #include "zeroplan/step_timeline.hpp"
+#include "zeroplan/words.hpp"
 
 namespace zeroplan {
 namespace {
@@ -190,12 +191,11 @@ private:
 
 std::optional<CollectiveAlgorithm> forced_algorithm(const MeasuredCollective& point) {
     if (point.algorithm.empty()) return std::nullopt;
-    for (const CollectiveAlgorithm a : {CollectiveAlgorithm::ring, CollectiveAlgorithm::tree,
-                                        CollectiveAlgorithm::nvls, CollectiveAlgorithm::nvls_tree})
-        if (point.algorithm == to_string(a)) return a;
+    if (const auto known = from_word<CollectiveAlgorithm>(point.algorithm)) return known;
     throw Error(ErrorCode::not_supported,
                 "a forced algorithm ('" + point.algorithm + "') can't be asked for in this version",
-                "one of: ring, tree, nvls, nvls_tree; without \"algorithm\" it is NCCL's choice",
+                fmt::format("one of: {}; without \"algorithm\" it is NCCL's choice",
+                            word_list<CollectiveAlgorithm>()),
                 {"", "/algorithm"});
 }
 

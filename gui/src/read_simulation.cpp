@@ -109,7 +109,7 @@ void read_operations(const QByteArray& table, const Plan& plan, std::vector<Step
     for (qsizetype i = 1; i < lines.size(); ++i) {
         if (lines[i].isEmpty()) continue;
         const QList<QByteArray> fields = csv_fields(lines[i]);
-        if (fields.size() != 7) refuse(QObject::tr("a table whose line %1 has not 7 fields").arg(i + 1));
+        if (fields.size() != 8) refuse(QObject::tr("a table whose line %1 has not 8 fields").arg(i + 1));
         if (!reader || fields[0] != ranks) {
             if (groups == timelines.size()) refuse(QObject::tr("more rank groups than the plan has"));
             ranks = fields[0];

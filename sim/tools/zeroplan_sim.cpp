@@ -10,6 +10,7 @@
 #include "zeroplan/goodput.hpp"
 #include "zeroplan/rank_classes.hpp"
 #include "zeroplan/simulate.hpp"
+#include "zeroplan/step_collectives.hpp"
 #include "zeroplan/trace.hpp"
 #include "zeroplan/what_if_io.hpp"
 
@@ -19,7 +20,7 @@ struct Flags {
     zeroplan::command::ScenarioFlags scenario;
     zeroplan::command::OutputFlags output;
     zeroplan::WhatIfFlags what_if;
-    std::string trace, csv;
+    std::string trace, csv, nccl_algorithm, nccl_protocol;
 };
 
 /// A plan with the constants that its simulated time rests on beside those of its memory, and ranks that a
@@ -64,15 +65,35 @@ int simulate_and_report(const Flags& flags) {
     using namespace zeroplan::command;
     check_writable({flags.trace, flags.csv, flags.scenario.save_scenario});
     zeroplan::WhatIf what_if;
-    const zeroplan::Plan plan = plan_of(flags, what_if);
+    zeroplan::Plan plan = plan_of(flags, what_if);
     ProgressLine progress("simulating", !flags.output.quiet && !flags.output.json);
     zeroplan::SimExtras extras;
     const zeroplan::SimReport step = simulated(flags, plan, what_if, progress, extras);
     progress.clear();
+    for (zeroplan::Warning& warning : zeroplan::forced_choice_warnings(plan))
+        plan.warnings.push_back(std::move(warning));
     deliver({file_step(flags.trace, [&] { return zeroplan::trace_json(plan, step.rank_groups); }),
              file_step(flags.csv, [&] { return zeroplan::step_csv(plan, step.rank_groups); }),
              [&] { report(flags, plan, step, extras); }});
     return plan.memory.verdict == zeroplan::Verdict::does_not_fit ? 1 : 0;
+}
+
+void add_nccl_flags(CLI::App& app, Flags& flags) {
+    app.add_option("--nccl-algo", flags.nccl_algorithm,
+                   "Force ring, tree, nvls or nvls_tree, as NCCL_ALGO does, on every collective that has it")
+        ->type_name("ALGORITHM")
+        ->group("What if");
+    app.add_option("--nccl-proto", flags.nccl_protocol, "Force ll, ll128 or simple, as NCCL_PROTO does")
+        ->type_name("PROTOCOL")
+        ->group("What if");
+}
+
+void add_nccl_settings(const CLI::App& app, Flags& flags) {
+    const auto add = [&](const char* flag, const char* pointer, const std::string& value) {
+        if (app.count(flag) > 0) flags.scenario.more.push_back(zeroplan::text_setting(pointer, value, flag));
+    };
+    add("--nccl-algo", "/cluster/nccl/algorithm", flags.nccl_algorithm);
+    add("--nccl-proto", "/cluster/nccl/protocol", flags.nccl_protocol);
 }
 
 }  // namespace
@@ -84,6 +105,7 @@ int main(int argc, char** argv) {
         "zeroplan sim"};
     zeroplan::command::add_scenario_flags(app, flags.scenario);
     zeroplan::add_what_if_flags(app, flags.what_if);
+    add_nccl_flags(app, flags);
     zeroplan::command::add_output_flags(app, flags.output);
     app.add_option("--trace", flags.trace, "Write the time line as Chrome trace JSON, for ui.perfetto.dev")
         ->type_name("FILE")
@@ -101,8 +123,9 @@ int main(int argc, char** argv) {
         "  zeroplan sim --model llama-3-8b --topology dgx-h100 --nodes 2 --zero 3 --straggler 5=0.8 "
         "--slow-link "
         "nic:9=0.5");
-    return zeroplan::command::run_command(app, argc, argv, [&flags] {
+    return zeroplan::command::run_command(app, argc, argv, [&app, &flags] {
         flags.scenario.more = zeroplan::what_if_settings(flags.what_if);
+        add_nccl_settings(app, flags);
         return simulate_and_report(flags);
     });
 }

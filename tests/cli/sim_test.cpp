@@ -62,6 +62,43 @@ TEST_F(Sim, WritesOneJsonObject) {
     EXPECT_EQ(report["fidelity"], "coupled flows");
 }
 
+TEST_F(Sim, TellsTheCriticalPathAndEachCollectivesAlgorithm) {
+    const Outcome result = zeroplan(gpt2({"--json"}));
+    ASSERT_EQ(result.status, 0) << result.err;
+    const nlohmann::json report = nlohmann::json::parse(result.out);
+    double path = 0, exposed = 0;
+    for (const auto& phase : report["critical_path"]) {
+        path += phase["seconds"].get<double>();
+        for (const auto& seconds : phase["exposed_s"]) exposed += seconds.get<double>();
+    }
+    EXPECT_NEAR(path, report["step_time_s"].get<double>(), 1e-9 * path);
+    for (const auto& seconds : report["exposed_by_cause"]) exposed -= seconds.get<double>();
+    EXPECT_NEAR(exposed, 0, 1e-12);
+    ASSERT_FALSE(report["collectives"].empty());
+    for (const auto& collective : report["collectives"]) EXPECT_EQ(collective["algorithm"], "ring");
+}
+
+TEST_F(Sim, ForcesAProtocol) {
+    const auto protocols = [&](std::vector<std::string> more) {
+        more.push_back("--json");
+        const Outcome result = zeroplan(gpt2(more));
+        EXPECT_EQ(result.status, 0) << result.err;
+        const nlohmann::json report = nlohmann::json::parse(result.out);
+        std::set<std::string> used;
+        for (const auto& collective : report["collectives"]) used.insert(collective["protocol"]);
+        return used;
+    };
+    EXPECT_NE(protocols({}), std::set<std::string>{"ll"});
+    EXPECT_EQ(protocols({"--nccl-proto", "ll"}), std::set<std::string>{"ll"});
+}
+
+TEST_F(Sim, SaysWhereAForcedAlgorithmFitsNoCollective) {
+    const Outcome result = zeroplan(gpt2({"--nccl-algo", "tree"}));
+    EXPECT_EQ(result.status, 0) << result.err;
+    EXPECT_THAT(result.out, HasSubstr("cluster.nccl forces tree"));
+    EXPECT_EQ(zeroplan(gpt2({"--nccl-algo", "rings"})).status, 2);
+}
+
 TEST_F(Sim, QuietPrintsNothing) {
     const Outcome result = zeroplan(gpt2({"--quiet"}));
     EXPECT_EQ(result.status, 0);
@@ -75,7 +112,7 @@ TEST_F(Sim, WritesATraceAndATable) {
     const nlohmann::json events = nlohmann::json::parse(content_of(trace))["traceEvents"];
     EXPECT_GT(events.size(), 100U);
     EXPECT_THAT(content_of(table),
-                HasSubstr("rank_group,section,iteration,stream,operation,start_s,end_s\n"));
+                HasSubstr("rank_group,section,iteration,stream,operation,start_s,end_s,critical\n"));
 }
 
 TEST_F(Sim, ReportsTheTimeOfWhatDoesNotFit) {

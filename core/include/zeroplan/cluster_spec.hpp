@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 
+#include "zeroplan/collective_choice.hpp"
 #include "zeroplan/dtype.hpp"
 #include "zeroplan/units.hpp"
 
@@ -57,6 +58,7 @@ struct ClusterSpec {
     InterNode inter_node;
     HostSpec host;
     std::optional<double> power_limit_watts;
+    CollectiveChoice nccl;  ///< what NCCL_ALGO and NCCL_PROTO force
     friend bool operator==(const ClusterSpec&, const ClusterSpec&) = default;
 };
 

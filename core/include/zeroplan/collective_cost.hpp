@@ -1,9 +1,8 @@
 #pragma once
 #include <cstdint>
-#include <optional>
-#include <string_view>
 
 #include "zeroplan/cluster_spec.hpp"
+#include "zeroplan/collective_choice.hpp"
 #include "zeroplan/step_program.hpp"
 #include "zeroplan/training_config.hpp"
 #include "zeroplan/units.hpp"
@@ -39,19 +38,6 @@ struct LinkRates {
 };
 LinkRates link_rates(const ClusterSpec& cluster);
 
-enum class CollectiveAlgorithm : std::uint8_t {
-    copy,
-    ring,
-    tree,
-    nvls,
-    nvls_tree,
-    shared_memory,
-    pairwise  ///< messages from each rank to each: all-to-all, send and receive
-};
-enum class CollectiveProtocol : std::uint8_t { ll, ll128, simple };
-std::string_view to_string(CollectiveAlgorithm algorithm);
-std::string_view to_string(CollectiveProtocol protocol);
-
 /// One collective: a start-up, then a flow that is coupled over all links it crosses. An
 /// intra-node link carries intra_weight · unit_bytes, a NIC nic_weight · unit_bytes, and the flow is never
 /// faster than cap_bytes_per_s.
@@ -71,18 +57,15 @@ struct CollectiveCost {
     friend bool operator==(const CollectiveCost&, const CollectiveCost&) = default;
 };
 
-/// What the user forces (NCCL_ALGO, NCCL_PROTO); empty: NCCL's choice.
-struct CollectiveChoice {
-    std::optional<CollectiveAlgorithm> algorithm;
-    std::optional<CollectiveProtocol> protocol;
-    friend bool operator==(const CollectiveChoice&, const CollectiveChoice&) = default;
-};
-
 /// NCCL 2.30's latency and bandwidth law: the cheapest of Ring, Tree, NVLS and NVLSTree with LL, LL128 and
 /// Simple, as NCCL chooses; on the host back end, copies through shared memory. `bytes` is the whole buffer.
 /// Throws Error{invalid_input} if the group needs a link that the cluster has not got.
 CollectiveCost collective_cost(CollectiveKind kind, Bytes bytes, const GroupPlacement& placement,
                                const ClusterSpec& cluster, const CollectiveChoice& choice = {});
+/// True if NCCL has an algorithm and protocol of the choice for the collective on these ranks; where it has
+/// none, a step's collective runs as NCCL chooses: rings alone gather and reduce-scatter.
+bool can_force(CollectiveKind kind, const GroupPlacement& placement, const ClusterSpec& cluster,
+               const CollectiveChoice& choice);
 /// One message of `bytes` from a rank to one `across_nodes`, or on its own node.
 CollectiveCost message_cost(Bytes bytes, bool across_nodes, const ClusterSpec& cluster);
 

@@ -30,10 +30,12 @@ std::vector<MemoryPoint> memory_over_time(const Plan& plan, std::uint32_t rank_g
                                           const StepTimeline& timeline, const StepMemory& memory);
 
 /// Chrome trace JSON, as Perfetto reads it: a process for every rank group, a thread for every stream, a
-/// counter with the memory by category. `timelines` as in SimReport::rank_groups; times in microseconds.
+/// counter each with the memory by category and the load of a GPU's links; operations say whether they are on
+/// the critical path. `timelines` as in SimReport::rank_groups; times in microseconds.
 std::string trace_json(const Plan& plan, const std::vector<StepTimeline>& timelines);
 
-/// Every operation with its times: rank_group, section, iteration, stream, operation, start_s, end_s.
+/// Every operation with its times: rank_group, section, iteration, stream, operation, start_s,
+/// end_s, critical: 1 on the critical path.
 std::string step_csv(const Plan& plan, const std::vector<StepTimeline>& timelines);
 
 }  // namespace zeroplan

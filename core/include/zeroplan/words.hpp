@@ -45,6 +45,10 @@ template <>
 std::span<const Word<IntraNode>> words();
 template <>
 std::span<const Word<InterNodeKind>> words();
+template <>
+std::span<const Word<CollectiveAlgorithm>> words();
+template <>
+std::span<const Word<CollectiveProtocol>> words();
 
 /// The word of `value`; "" for a number that is no enumerator.
 template <typename Enum>

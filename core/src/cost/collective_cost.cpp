@@ -41,20 +41,31 @@ void require_links(const GroupPlacement& placement, const LinkRates& rates, cons
             "give the GPU's link_bytes_per_second, or one GPU a node", {"", "/cluster/gpu"});
 }
 
+/// GPUs of several nodes on one NVLink switch are one node to NCCL.
+GroupPlacement as_nccl_sees(const GroupPlacement& placement, const ClusterSpec& cluster) {
+    if (cluster.inter_node.kind != InterNodeKind::nvlink) return placement;
+    return {placement.ranks, 1, placement.ranks, placement.ranks};
+}
+
 }  // namespace
 
 CollectiveCost collective_cost(CollectiveKind kind, Bytes bytes, const GroupPlacement& placement,
                                const ClusterSpec& cluster, const CollectiveChoice& choice) {
     const auto size = static_cast<double>(bytes.count());
     if (placement.ranks <= 1 || size == 0) return {.bytes = size};
-    GroupPlacement seen = placement;
-    // GPUs of several nodes on one NVLink switch are one node to NCCL.
-    if (cluster.inter_node.kind == InterNodeKind::nvlink)
-        seen = {placement.ranks, 1, placement.ranks, placement.ranks};
+    const GroupPlacement seen = as_nccl_sees(placement, cluster);
     const LinkRates rates = link_rates(cluster);
     require_links(seen, rates, cluster);
     if (cluster.gpu.is_host && seen.nodes == 1) return shared_memory_cost(kind, size, seen, rates);
     return nccl::Communicator(seen, cluster).cheapest(kind, size, choice);
+}
+
+bool can_force(CollectiveKind kind, const GroupPlacement& placement, const ClusterSpec& cluster,
+               const CollectiveChoice& choice) {
+    if (placement.ranks <= 1) return false;
+    const GroupPlacement seen = as_nccl_sees(placement, cluster);
+    if (cluster.gpu.is_host && seen.nodes == 1) return false;
+    return nccl::Communicator(seen, cluster).has(kind, choice);
 }
 
 CollectiveCost message_cost(Bytes bytes, bool across_nodes, const ClusterSpec& cluster) {

@@ -1,37 +1,49 @@
-#include "zeroplan/collective_cost.hpp"
+#include <array>
+
+#include "zeroplan/words.hpp"
 
 namespace zeroplan {
+namespace {
+
+constexpr std::array algorithms{
+    Word<CollectiveAlgorithm>{CollectiveAlgorithm::ring, "ring"},
+    Word<CollectiveAlgorithm>{CollectiveAlgorithm::tree, "tree"},
+    Word<CollectiveAlgorithm>{CollectiveAlgorithm::nvls, "nvls"},
+    Word<CollectiveAlgorithm>{CollectiveAlgorithm::nvls_tree, "nvls_tree"},
+};
+constexpr std::array protocols{
+    Word<CollectiveProtocol>{CollectiveProtocol::ll, "ll"},
+    Word<CollectiveProtocol>{CollectiveProtocol::ll128, "ll128"},
+    Word<CollectiveProtocol>{CollectiveProtocol::simple, "simple"},
+};
+
+}  // namespace
+
+/// Those that can be forced: the others are what happens where there is no choice.
+template <>
+std::span<const Word<CollectiveAlgorithm>> words() {
+    return algorithms;
+}
+template <>
+std::span<const Word<CollectiveProtocol>> words() {
+    return protocols;
+}
 
 std::string_view to_string(CollectiveAlgorithm algorithm) {
     switch (algorithm) {
         case CollectiveAlgorithm::copy:
             return "copy";
-        case CollectiveAlgorithm::ring:
-            return "ring";
-        case CollectiveAlgorithm::tree:
-            return "tree";
-        case CollectiveAlgorithm::nvls:
-            return "nvls";
-        case CollectiveAlgorithm::nvls_tree:
-            return "nvls_tree";
         case CollectiveAlgorithm::shared_memory:
             return "shared_memory";
         case CollectiveAlgorithm::pairwise:
             return "pairwise";
+        default:
+            return word_of(algorithm);
     }
-    return "?";
 }
 
 std::string_view to_string(CollectiveProtocol protocol) {
-    switch (protocol) {
-        case CollectiveProtocol::ll:
-            return "ll";
-        case CollectiveProtocol::ll128:
-            return "ll128";
-        case CollectiveProtocol::simple:
-            return "simple";
-    }
-    return "?";
+    return word_of(protocol);
 }
 
 }  // namespace zeroplan

@@ -135,6 +135,13 @@ std::vector<CollectiveCost> Communicator::candidates(CollectiveKind kind, double
     return entries;
 }
 
+bool Communicator::has(CollectiveKind kind, const CollectiveChoice& choice) const {
+    if (kind == CollectiveKind::all_to_all) return false;
+    const std::vector<CollectiveCost> entries = candidates(kind, 1);
+    return std::any_of(entries.begin(), entries.end(),
+                       [&](const CollectiveCost& entry) { return allowed(entry, choice); });
+}
+
 CollectiveCost Communicator::cheapest(CollectiveKind kind, double bytes,
                                       const CollectiveChoice& choice) const {
     if (kind == CollectiveKind::all_to_all) {

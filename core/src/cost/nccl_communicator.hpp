@@ -15,6 +15,8 @@ public:
 
     /// As NCCL chooses among what `choice` leaves. Throws Error{not_supported} if it leaves nothing.
     CollectiveCost cheapest(CollectiveKind kind, double bytes, const CollectiveChoice& choice) const;
+    /// True if `choice` leaves something.
+    bool has(CollectiveKind kind, const CollectiveChoice& choice) const;
     /// From one rank to another.
     CollectiveCost message(double bytes) const;
 

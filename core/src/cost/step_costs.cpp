@@ -49,7 +49,10 @@ std::uint32_t StepCosts::collective(const Collective& collective) {
     const ClusterSpec& cluster = plan_.scenario.cluster;
     const Bytes bytes = collective.elements * Bytes{bytes_per_element(collective.dtype)};
     const GroupPlacement placement = group_placement(collective.group, groups_, cluster);
-    CollectiveCost cost = zeroplan::collective_cost(collective.kind, bytes, placement, cluster);
+    const bool forced = (cluster.nccl.algorithm || cluster.nccl.protocol) &&
+                        can_force(collective.kind, placement, cluster, cluster.nccl);
+    CollectiveCost cost = zeroplan::collective_cost(collective.kind, bytes, placement, cluster,
+                                                    forced ? cluster.nccl : CollectiveChoice{});
     if (placement.ranks == 1 && !in_place)  // one rank alone copies from one buffer to the other
         cost.transfer_s = model_.copy_seconds(cost.bytes);
     collectives_.push_back({collective.group, collective.kind, cost});

@@ -31,9 +31,9 @@ constexpr std::uint64_t assumed_host_memory_per_gpu = 64ULL << 30;
 constexpr std::uint64_t assumed_cores_per_gpu = 8;
 constexpr double assumed_dram_rate = 200e9, assumed_nvme_rate = 3e9;
 
-constexpr std::string_view scenario_keys[] = {"topology",   "nodes", "gpus_per_node",
-                                              "gpus_used",  "gpu",   "intra_node",
-                                              "inter_node", "host",  "power_limit_watts"};
+constexpr std::string_view scenario_keys[] = {
+    "topology",   "nodes",      "gpus_per_node", "gpus_used",         "gpu",
+    "intra_node", "inter_node", "host",          "power_limit_watts", "nccl"};
 constexpr std::string_view topology_file_keys[] = {
     "name",          "description", "provider",   "note",       "sources", "nodes",
     "gpus_per_node", "gpu",         "intra_node", "inter_node", "host",    "power_limit_watts"};
@@ -43,6 +43,12 @@ void read_inter_node(const ObjectReader& reader, InterNode& inter_node) {
     inter_node.kind = reader.word<InterNodeKind>("kind").value_or(inter_node.kind);
     inter_node.bytes_per_s_per_gpu =
         reader.number("bytes_per_second_per_gpu", 0, largest_rate).value_or(inter_node.bytes_per_s_per_gpu);
+}
+
+/// As NCCL_ALGO and NCCL_PROTO force it.
+CollectiveChoice read_nccl(const ObjectReader& reader) {
+    reader.allow_only({"algorithm", "protocol"});
+    return {reader.word<CollectiveAlgorithm>("algorithm"), reader.word<CollectiveProtocol>("protocol")};
 }
 
 void read_host(const ObjectReader& reader, HostSpec& host) {
@@ -234,6 +240,7 @@ ClusterSpec read_cluster(const json& value, ErrorPlace place) {
     reader.allow_only(scenario_keys);
     ClusterSpec cluster = starting_point(reader);
     read_hardware(reader, cluster);
+    if (const auto nccl = reader.object("nccl")) cluster.nccl = read_nccl(*nccl);
     read_counts(reader, cluster);
     check_links(reader, cluster);
     return cluster;
@@ -256,6 +263,8 @@ json cluster_json(const ClusterSpec& cluster) {
                      {"cores", cluster.host.cores}}}};
     if (!cluster.topology.empty()) result["topology"] = cluster.topology;
     if (cluster.power_limit_watts) result["power_limit_watts"] = *cluster.power_limit_watts;
+    if (cluster.nccl.algorithm) result["nccl"]["algorithm"] = to_string(*cluster.nccl.algorithm);
+    if (cluster.nccl.protocol) result["nccl"]["protocol"] = to_string(*cluster.nccl.protocol);
     return result;
 }
 

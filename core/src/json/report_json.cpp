@@ -2,6 +2,7 @@
 
 #include "json/plan_to_json.hpp"
 #include "json/scenario_to_json.hpp"
+#include "json/sim_views_json.hpp"
 #include "json/what_if_json.hpp"
 #include "report/slowest_group.hpp"
 #include "zeroplan/io.hpp"
@@ -262,6 +263,9 @@ std::string sim_json(const Plan& plan, const SimReport& report, const SimExtras&
     out["fidelity"] = slowest.fidelity;
     out["closed_form_step_time_s"] = report.closed_form.step_time_s;
     out["step_times"] = step_times_to_json(plan, report);
+    out["exposed_by_cause"] = exposed_by_cause_json(plan, report);
+    out["critical_path"] = critical_path_json(plan, report);
+    out["collectives"] = collectives_json(plan, report);
     out["links"] = links_to_json(report);
     if (extras.goodput) out["failures"] = to_json(*extras.goodput, slowest.step_time_s);
     if (extras.what_if) {

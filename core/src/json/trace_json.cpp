@@ -4,6 +4,8 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "zeroplan/critical_path.hpp"
+#include "zeroplan/step_collectives.hpp"
 #include "zeroplan/trace.hpp"
 
 namespace zeroplan {
@@ -26,6 +28,7 @@ public:
         for (std::uint32_t g = 0; g < timelines.size(); ++g) {
             add_operations(g, timelines[g]);
             add_memory(g, timelines[g]);
+            add_link_load(g, timelines[g]);
         }
         out_ += "\n]}\n";
         return std::move(out_);
@@ -64,6 +67,7 @@ private:
     void add_operations(std::uint32_t group, const StepTimeline& timeline) {
         const StepProgram& program = plan_.programs[plan_.rank_groups[group].program];
         const std::uint32_t number = plan_.rank_groups[group].program;
+        const std::vector<bool> critical = is_critical(program, timeline);
         std::vector<const TimedOperation*> by_start;
         for (const TimedOperation& timed : timeline.operations) by_start.push_back(&timed);
         std::stable_sort(by_start.begin(), by_start.end(),
@@ -72,11 +76,13 @@ private:
             const Section& section = program.step[timed->section];
             const Operation& operation = section.operations[timed->operation];
             const double duration = timed->end_s - timed->start_s;
+            const bool on_path = critical[static_cast<std::size_t>(timed - timeline.operations.data())];
             event('X', describe(operation, program, model_of(plan_, number), layout_of(plan_, number)), group,
                   thread_of(timed->stream), timed->start_s,
-                  fmt::format("\"cat\":\"{}\",\"dur\":{:.4f},\"args\":{{\"section\":{},\"iteration\":{}}}",
+                  fmt::format("\"cat\":\"{}\",\"dur\":{:.4f},\"args\":{{\"section\":{},\"iteration\":{},"
+                              "\"critical_path\":{}}}",
                               to_string(timed->stream), duration * microseconds, quoted(section.name),
-                              timed->iteration));
+                              timed->iteration, on_path));
         }
     }
 
@@ -87,6 +93,16 @@ private:
             if (i + 1 < points.size() && points[i + 1].time_s == points[i].time_s) continue;
             event('C', "memory (bytes)", group, 0, points[i].time_s, categories(points[i].live));
         }
+    }
+
+    void add_link_load(std::uint32_t group, const StepTimeline& timeline) {
+        const bool network = plan_.scenario.cluster.inter_node.bytes_per_s_per_gpu > 0;
+        const GpuSpec& gpu = plan_.scenario.cluster.gpu;
+        const std::string intra = quoted(gpu.link.empty() ? "intra-node link" : gpu.link);
+        for (const LinkLoadPoint& point : link_load_over_time(plan_, group, timeline))
+            event('C', "link load of a GPU (bytes/s)", group, 0, point.time_s,
+                  fmt::format("\"args\":{{{}:{:.6g}{}}}", intra, point.intra_node_bytes_per_s,
+                              network ? fmt::format(",\"nic\":{:.6g}", point.nic_bytes_per_s) : ""));
     }
 
     static std::string categories(const CategoryBytes& live) {

@@ -4,6 +4,7 @@
 
 #include "printable.hpp"
 #include "report/plan_parts.hpp"
+#include "report/sim_views_text.hpp"
 #include "report/slowest_group.hpp"
 #include "report/what_if_text.hpp"
 #include "zeroplan/report.hpp"
@@ -84,23 +85,6 @@ void add_rank_groups(TextPage& page, const Plan& plan, const SimReport& report) 
     page.table(table);
 }
 
-void add_links(TextPage& page, const Plan& plan, const SimReport& report) {
-    if (report.links.empty()) return;
-    Table table({"", "links", "capacity of one", "carried by one", "busy"});
-    for (const LinkLoad& link : report.links)
-        table.row({link.name, format_count(link.links), fmt::format("{:.4g} GB/s", link.bytes_per_s / 1e9),
-                   fmt::format("{:.4g} GB", link.bytes / 1e9), fixed(100 * link.utilisation, 1) + " %"});
-    page.heading("Links in a step");
-    page.table(table);
-    const GpuSpec& gpu = plan.scenario.cluster.gpu;
-    if (gpu.is_host || gpu.link_bytes_per_s <= 0) return;
-    page.paragraph(
-        "  ",
-        fmt::format("capacity is what payloads reach by NCCL's own figures; the peak of the GPU's {} is "
-                    "{:.4g} GB/s a direction",
-                    gpu.link, gpu.link_bytes_per_s / 1e9));
-}
-
 }  // namespace
 
 std::string sim_text(const Plan& plan, const SimReport& report, const TextStyle& style) {
@@ -118,6 +102,8 @@ std::string sim_text(const Plan& plan, const SimReport& report, const SimExtras&
     if (extras.what_if) add_what_if(page, *extras.what_if);
     add_time(page, report, slowest);
     add_rank_groups(page, plan, report);
+    add_critical_path(page, plan, report);
+    add_collectives(page, plan, report);
     add_links(page, plan, report);
     if (extras.goodput) add_goodput(page, *extras.goodput, slowest.step_time_s);
     add_warnings(page, plan);

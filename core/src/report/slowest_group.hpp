@@ -14,4 +14,9 @@ inline const StepTimeline& slowest_group(const SimReport& report) {
         [](const StepTimeline& a, const StepTimeline& b) { return a.step_time_s < b.step_time_s; });
 }
 
+/// Its index.
+inline std::uint32_t number_of_slowest(const SimReport& report) {
+    return static_cast<std::uint32_t>(&slowest_group(report) - report.rank_groups.data());
+}
+
 }  // namespace zeroplan

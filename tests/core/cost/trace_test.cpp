@@ -65,17 +65,21 @@ TEST(TraceJson, HasAProcessAGroupAThreadAStreamAndMonotoneTimes) {
         const std::string kind = event["ph"];
         ++kinds[kind];
         EXPECT_EQ(event["pid"], 1);
-        double& before = last[{kind, event["tid"].get<int>()}];
+        double& before =
+            last[{kind == "C" ? event["name"].get<std::string>() : kind, event["tid"].get<int>()}];
         EXPECT_GE(event["ts"].get<double>(), before);
         before = event["ts"];
     }
     EXPECT_EQ(kinds["M"], 4);  // the process and three streams
     EXPECT_EQ(kinds["X"], 4);
-    EXPECT_EQ(kinds["C"], 3);  // of points at one moment the last: start, between the iterations, end
+    // Memory: of points at one moment the last: start, between the iterations, end. Link load: begin and end
+    // of both gathers.
+    EXPECT_EQ(kinds["C"], 3 + 4);
     const auto& first = trace["traceEvents"][4];
     EXPECT_EQ(first["name"], "all_gather layers.0");
     EXPECT_EQ(first["tid"], 2);
     EXPECT_NEAR(first["dur"].get<double>(), step.operations[0].end_s * 1e6, 1e-3);
+    EXPECT_EQ(first["args"]["critical_path"], true);
     EXPECT_EQ(trace["traceEvents"][0]["args"]["name"], "ranks 0-15");
 }
 

@@ -1,0 +1,138 @@
+#include "zeroplan/step_collectives.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "zeroplan/timed_program.hpp"
+
+namespace zeroplan {
+namespace {
+
+/// nccl-tests' factor from algorithm to bus bandwidth.
+double bus_factor(CollectiveKind kind, std::uint64_t ranks) {
+    if (ranks <= 1) return 0;
+    const auto n = static_cast<double>(ranks);
+    switch (kind) {
+        case CollectiveKind::all_reduce:
+            return 2 * (n - 1) / n;
+        case CollectiveKind::all_gather:
+        case CollectiveKind::reduce_scatter:
+        case CollectiveKind::all_to_all:
+            return (n - 1) / n;
+        case CollectiveKind::broadcast:
+            return 1;
+    }
+    return 1;
+}
+
+struct Runs {
+    std::uint64_t count = 0;
+    bool message = false;
+};
+
+std::map<std::uint32_t, Runs> runs_of(const TimedProgram& program) {
+    std::map<std::uint32_t, Runs> runs;
+    for (const TimedSection& section : program.sections)
+        for (const TimedNode& node : section.nodes) {
+            if (node.collective == no_collective) continue;
+            Runs& of = runs[node.collective];
+            of.count += section.repeat;
+            of.message = node.transfer == TransferSide::send;
+        }
+    return runs;
+}
+
+/// By section: the collective that an operation is, or none.
+std::vector<std::map<OperationId, std::uint32_t>> collectives_of_operations(const TimedProgram& program) {
+    std::vector<std::map<OperationId, std::uint32_t>> result;
+    for (const TimedSection& section : program.sections) {
+        auto& of = result.emplace_back();
+        for (const TimedItem& item : section.items)
+            if (const std::uint32_t c = section.nodes[item.node].collective; c != no_collective)
+                of[item.operation] = c;
+    }
+    return result;
+}
+
+}  // namespace
+
+std::vector<StepCollective> step_collectives(const Plan& plan, std::uint32_t rank_group) {
+    const std::uint32_t number = plan.rank_groups[rank_group].program;
+    const TimedProgram program = time_program(plan, number);
+    const GroupSizes sizes = group_sizes(plan.scenario.training, layout_of(plan, number).shard_group);
+    std::vector<StepCollective> result;
+    for (const auto& [index, runs] : runs_of(program)) {
+        const TimedCollective& collective = program.collectives[index];
+        const std::uint64_t ranks =
+            runs.message ? 2 : group_placement(collective.group, sizes, plan.scenario.cluster).ranks;
+        const double seconds = collective.cost.seconds();
+        const double factor = runs.message ? 1 : bus_factor(collective.kind, ranks);
+        result.push_back({.kind = runs.message ? "send" : std::string(to_string(collective.kind)),
+                          .group = collective.group,
+                          .ranks = ranks,
+                          .count = runs.count,
+                          .cost = collective.cost,
+                          .bus_bytes_per_s = seconds > 0 ? factor * collective.cost.bytes / seconds : 0});
+    }
+    std::stable_sort(result.begin(), result.end(), [](const StepCollective& a, const StepCollective& b) {
+        const auto total = [](const StepCollective& c) {
+            return static_cast<double>(c.count) * c.cost.seconds();
+        };
+        return total(a) > total(b);
+    });
+    return result;
+}
+
+std::vector<Warning> forced_choice_warnings(const Plan& plan) {
+    const CollectiveChoice& choice = plan.scenario.cluster.nccl;
+    if (!choice.algorithm && !choice.protocol) return {};
+    const auto obeys = [&](const StepCollective& c) {
+        return (!choice.algorithm || c.cost.algorithm == *choice.algorithm) &&
+               (!choice.protocol || c.cost.protocol == *choice.protocol);
+    };
+    for (std::uint32_t g = 0; g < plan.rank_groups.size(); ++g) {
+        const std::vector<StepCollective> collectives = step_collectives(plan, g);
+        if (std::any_of(collectives.begin(), collectives.end(), obeys)) return {};
+    }
+    return {
+        {"nccl_choice_without_effect",
+         fmt::format("cluster.nccl forces {} {}, which none of the step's collectives can run with; all run "
+                     "as NCCL chooses (all-gathers and reduce-scatters are rings)",
+                     choice.algorithm ? to_string(*choice.algorithm) : "any algorithm",
+                     choice.protocol ? to_string(*choice.protocol) : "any protocol")}};
+}
+
+std::vector<LinkLoadPoint> link_load_over_time(const Plan& plan, std::uint32_t rank_group,
+                                               const StepTimeline& timeline) {
+    const TimedProgram program = time_program(plan, plan.rank_groups[rank_group].program);
+    const auto collective_of = collectives_of_operations(program);
+    std::map<double, LinkLoadPoint> changes;
+    for (const TimedOperation& timed : timeline.operations) {
+        const auto found = collective_of[timed.section].find(timed.operation);
+        if (found == collective_of[timed.section].end()) continue;
+        const CollectiveCost& cost = program.collectives[found->second].cost;
+        const double start = std::min(timed.start_s + cost.start_s(), timed.end_s);
+        if (!(timed.end_s > start) || !(cost.unit_bytes > 0)) continue;
+        const double units_per_s = cost.unit_bytes / (timed.end_s - start);
+        for (const auto& [moment, sign] : {std::pair{start, 1.0}, std::pair{timed.end_s, -1.0}}) {
+            LinkLoadPoint& change = changes[moment];
+            change.intra_node_bytes_per_s += sign * cost.intra_weight * units_per_s;
+            change.nic_bytes_per_s += sign * cost.nic_weight * units_per_s;
+        }
+    }
+    std::vector<LinkLoadPoint> points;
+    LinkLoadPoint now;
+    for (const auto& [moment, change] : changes) {
+        now.time_s = moment;
+        now.intra_node_bytes_per_s =
+            std::max(0.0, now.intra_node_bytes_per_s + change.intra_node_bytes_per_s);
+        now.nic_bytes_per_s = std::max(0.0, now.nic_bytes_per_s + change.nic_bytes_per_s);
+        points.push_back(now);
+    }
+    if (!points.empty()) points.back().intra_node_bytes_per_s = points.back().nic_bytes_per_s = 0;
+    return points;
+}
+
+}  // namespace zeroplan

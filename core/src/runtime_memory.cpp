@@ -1,6 +1,9 @@
 #include "zeroplan/runtime_memory.hpp"
 
 #include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
 
 namespace zeroplan {
 namespace {
@@ -55,12 +58,32 @@ std::uint64_t tree_bytes(std::uint64_t channels, std::uint64_t node_ranks, bool 
            mib;
 }
 
-RuntimeMemory host_runtime() {
+/// A figure of the cluster's own has no interval.
+Range calibrated(const Calibration& calibration, const char* name, double unit, const Range& built_in) {
+    const auto found = calibration.constants.find(name);
+    if (found == calibration.constants.end()) return built_in;
+    const auto value = static_cast<std::uint64_t>(found->second / unit + 0.5);
+    return {value, value, value};
+}
+
+/// Says of the constants that a calibration replaced where they come from now.
+void name_calibration(RuntimeMemory& memory, const Calibration& calibration) {
+    for (Constant& constant : memory.constants) {
+        if (!calibration.constants.contains(constant.name)) continue;
+        constant.source = fmt::format("calibration {}", calibration.source);
+        constant.kind = "calibrated constant";
+    }
+}
+
+RuntimeMemory host_runtime(const Calibration& calibration) {
+    const Range process = calibrated(
+        calibration, "host_process_bytes", 1,
+        {host_process_mib.low * mib, host_process_mib.expected * mib, host_process_mib.high * mib});
     return {
-        Bytes{host_process_mib.expected * mib},
-        Bytes{host_process_mib.low * mib},
-        Bytes{host_process_mib.high * mib},
-        {constant("host_process_bytes", host_process_mib.expected * mib, "B",
+        Bytes{process.expected},
+        Bytes{process.low},
+        Bytes{process.high},
+        {constant("host_process_bytes", process.expected, "B",
                   "BLAS buffers, thread stacks and staging of a host rank, measured growth 5.0 to 5.6 MiB",
                   "calibrated constant")}};
 }
@@ -100,23 +123,32 @@ void add_rings(RuntimeMemory& memory, const Communicators& communicators, const 
         "assumption"));
 }
 
-}  // namespace
+/// NCCL opens as many as its graph has, where that is known.
+Range channels_of(const ClusterSpec& cluster) {
+    Range range = cluster.intra_node == IntraNode::pcie ? pcie_channels : nvlink_channels;
+    if (const auto& ring = cluster.calibration.ring) {
+        const auto count = static_cast<std::uint64_t>(ring->count);
+        range = {count, count, count};
+    }
+    return calibrated(cluster.calibration, "nccl_channels", 1, range);
+}
 
-RuntimeMemory runtime_memory(const Scenario& scenario, const Communicators& communicators) {
+RuntimeMemory device_runtime(const Scenario& scenario, const Communicators& communicators) {
     const ClusterSpec& cluster = scenario.cluster;
-    if (cluster.gpu.is_host) return host_runtime();
-
+    const Range context =
+        calibrated(cluster.calibration, "device_context_bytes", 1,
+                   {context_mib.low * mib, context_mib.expected * mib, context_mib.high * mib});
     RuntimeMemory memory{
-        Bytes{context_mib.expected * mib},
-        Bytes{context_mib.low * mib},
-        Bytes{context_mib.high * mib},
-        {constant("device_context_bytes", context_mib.expected * mib, "B",
+        Bytes{context.expected},
+        Bytes{context.low},
+        Bytes{context.high},
+        {constant("device_context_bytes", context.expected, "B",
                   "read off running systems: about 3 MiB a multiprocessor; interval 300 to 600 MiB",
                   "assumption")}};
     if (scenario.world_size() == 1) return memory;
 
     const bool pcie = cluster.intra_node == IntraNode::pcie;
-    const Range channels = pcie ? pcie_channels : nvlink_channels;
+    const Range channels = channels_of(cluster);
     add_rings(memory, communicators, channels, pcie);
     const std::uint64_t node_ranks = std::min(cluster.gpus_per_node, scenario.world_size());
     const bool nvls =
@@ -134,6 +166,21 @@ RuntimeMemory runtime_memory(const Scenario& scenario, const Communicators& comm
             tree_bytes(channels.high, node_ranks, several_nodes),
             "of each communicator, in the high end only: if NCCL runs all-reduces along trees, 12 MiB "
             "a channel and neighbour in the node, 20 MiB over the network");
+    return memory;
+}
+
+}  // namespace
+
+std::span<const std::string_view> runtime_constants() {
+    static constexpr std::array<std::string_view, 3> names{"device_context_bytes", "nccl_channels",
+                                                           "host_process_bytes"};
+    return names;
+}
+
+RuntimeMemory runtime_memory(const Scenario& scenario, const Communicators& communicators) {
+    RuntimeMemory memory = scenario.cluster.gpu.is_host ? host_runtime(scenario.cluster.calibration)
+                                                        : device_runtime(scenario, communicators);
+    name_calibration(memory, scenario.cluster.calibration);
     return memory;
 }
 

@@ -29,7 +29,7 @@ zeroplan::Plan plan_of(const Flags& flags, zeroplan::WhatIf& what_if) {
     zeroplan::Plan plan = flags.output.reports() ? zeroplan::command::plan_with_remedies(flags.scenario)
                                                  : zeroplan::command::plan(flags.scenario);
     what_if = zeroplan::resolve_what_if(zeroplan::command::to_request(flags.scenario), plan.scenario);
-    const auto constants = zeroplan::cost_constants();
+    const auto constants = zeroplan::cost_constants(plan.scenario.cluster.calibration);
     plan.constants.insert(plan.constants.end(), constants.begin(), constants.end());
     for (zeroplan::Warning& warning : zeroplan::what_if_warnings(plan.scenario, what_if))
         plan.warnings.push_back(std::move(warning));

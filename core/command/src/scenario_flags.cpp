@@ -13,7 +13,7 @@
 namespace zeroplan::command {
 namespace {
 
-enum class ValueKind { json, word, model, topology };
+enum class ValueKind { json, word, model, topology, calibration };
 
 /// A flag that is an override of one key of the scenario.
 struct KeyFlag {
@@ -57,6 +57,8 @@ constexpr std::array key_flags{
     KeyFlag{"--attention", "/training/attention", ValueKind::word, "A", "flash, sdpa, eager"},
     KeyFlag{"--offload-optimizer", "/training/offload_optimizer", ValueKind::word, "T", "none, cpu, nvme"},
     KeyFlag{"--offload-parameters", "/training/offload_parameters", ValueKind::word, "T", "none, cpu, nvme"},
+    KeyFlag{"--calibration", "/cluster/calibration", ValueKind::calibration, "FILE[,FILE…]",
+            "Figures measured on this cluster, as zeroplan import makes them of nccl-tests logs"},
 };
 
 /// Another program's configuration, which lies beneath the scenario file and the other flags.
@@ -120,6 +122,8 @@ Setting to_setting(const KeyFlag& flag, const std::string& text) {
             return model_setting(text, flag.name);
         case ValueKind::topology:
             return topology_setting(text, flag.name);
+        case ValueKind::calibration:
+            return calibration_setting(text, flag.name);
     }
     return {};
 }

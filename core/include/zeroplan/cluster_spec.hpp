@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 
+#include "zeroplan/calibration.hpp"
 #include "zeroplan/collective_choice.hpp"
 #include "zeroplan/dtype.hpp"
 #include "zeroplan/units.hpp"
@@ -58,7 +59,8 @@ struct ClusterSpec {
     InterNode inter_node;
     HostSpec host;
     std::optional<double> power_limit_watts;
-    CollectiveChoice nccl;  ///< what NCCL_ALGO and NCCL_PROTO force
+    CollectiveChoice nccl;    ///< what NCCL_ALGO and NCCL_PROTO force
+    Calibration calibration;  ///< measured figures of this very cluster
     friend bool operator==(const ClusterSpec&, const ClusterSpec&) = default;
 };
 

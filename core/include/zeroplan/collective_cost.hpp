@@ -32,8 +32,9 @@ GroupPlacement group_placement(GroupKind group, std::uint64_t shard_group, const
 
 /// Payload rates of one GPU's links, per direction.
 struct LinkRates {
-    double intra_node_bytes_per_s = 0;  ///< NVLink, PCIe …: the figure NCCL counts with
-    double nic_bytes_per_s = 0;         ///< 0 if the cluster has no network
+    double intra_node_bytes_per_s = 0;          ///< NVLink, PCIe …: the figure NCCL counts with
+    double nic_bytes_per_s = 0;                 ///< 0 if the cluster has no network
+    double local_share = 1, network_share = 1;  ///< of these rates that a collective reaches
     friend bool operator==(const LinkRates&, const LinkRates&) = default;
 };
 LinkRates link_rates(const ClusterSpec& cluster);

@@ -9,9 +9,13 @@
 
 namespace zeroplan {
 
+namespace cost {
+struct Constants;
+}
+
 /// Every number that the cost model rests on beside a GPU's and a network's public figures; the same for all
-/// models, clusters and engines.
-std::vector<Constant> cost_constants();
+/// models, clusters and engines, but for those that `calibration` replaces.
+std::vector<Constant> cost_constants(const Calibration& calibration = {});
 
 /// What one operation on a compute unit does and how long it takes when it runs alone.
 struct WorkCost {
@@ -64,6 +68,7 @@ private:
     const TrainingConfig& training_;
     const ShardLayout& layout_;
     const StepProgram& program_;
+    const cost::Constants* constants_;
     Rates rates_;
     bool delayed_scaling_ = false;
 };

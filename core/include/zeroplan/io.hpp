@@ -76,6 +76,8 @@ std::string merged_scenario_json(const ScenarioRequest& request, int indent = 2)
 Setting model_setting(const std::string& name_or_path, const std::string& origin);
 /// Likewise `--topology NAME|FILE`.
 Setting topology_setting(const std::string& name_or_path, const std::string& origin);
+/// `--calibration FILE[,FILE…]`.
+Setting calibration_setting(const std::string& paths, const std::string& origin);
 
 /// An error about a key of a resolved scenario (of make_plan, the simulator, the runner), placed where the
 /// request gave that key: its file, or the flag.

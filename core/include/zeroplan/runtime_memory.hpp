@@ -1,4 +1,6 @@
 #pragma once
+#include <span>
+#include <string_view>
 #include <vector>
 
 #include "zeroplan/plan.hpp"
@@ -25,5 +27,8 @@ struct Communicators {
 ///         2 MiB · 16 channels · ranks in the node on NVSwitch systems from Hopper on. The high end has the
 ///         buffers of trees and of the network besides, which depend on what NCCL chooses.
 RuntimeMemory runtime_memory(const Scenario& scenario, const Communicators& communicators);
+
+/// Names of the constants that a calibration may replace.
+std::span<const std::string_view> runtime_constants();
 
 }  // namespace zeroplan

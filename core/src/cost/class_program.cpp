@@ -125,8 +125,7 @@ CollectiveCost on_slow_links(CollectiveCost cost, const LinkRates& rates, double
         transfer_s =
             std::max(transfer_s, cost.nic_weight * cost.unit_bytes / (rates.nic_bytes_per_s * nic_factor));
     if (cost.algorithm != CollectiveAlgorithm::shared_memory) {
-        const cost::Constants& c = cost::constants();
-        const double reached = (cost.nic_weight > 0 ? c.network_payload : c.local_payload).value;
+        const double reached = cost.nic_weight > 0 ? rates.network_share : rates.local_share;
         cost.overhead_s += (transfer_s - cost.transfer_s) * (1 / reached - 1);
     }
     cost.transfer_s = transfer_s;

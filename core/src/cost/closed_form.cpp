@@ -135,8 +135,8 @@ NodeTimes closed_form_times(const TimedProgram& program, double communication_sc
 std::vector<StepTimeline> closed_form_steps(const TimedAt& timed) {
     const auto exact = [](const std::vector<TimedProgram>& programs) { return closed_form_times(programs); };
     std::vector<StepTimeline> timelines = time_steps(timed({}), exact);
-    const double low = slowest_at(cost::constants().low_end, timed);
-    const double high = slowest_at(cost::constants().high_end, timed);
+    const double low = slowest_at(cost::constants({}).low_end, timed);
+    const double high = slowest_at(cost::constants({}).high_end, timed);
     const double expected = slowest(timelines);
     for (StepTimeline& step : timelines) {
         const double share = expected > 0 ? step.step_time_s / expected : 0;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "cost/constants.hpp"
+#include "cost/measured_collectives.hpp"
 #include "cost/nccl_communicator.hpp"
 
 namespace zeroplan {
@@ -10,12 +11,12 @@ namespace {
 
 /// The host back end copies through shared memory: every rank moves what a ring would carry over its edge.
 CollectiveCost shared_memory_cost(CollectiveKind kind, double bytes, const GroupPlacement& placement,
-                                  const LinkRates& rates) {
+                                  const LinkRates& rates, double barrier_s) {
     const auto n = static_cast<double>(placement.ranks);
     const double passes =
         kind == CollectiveKind::broadcast ? 1 : (kind == CollectiveKind::all_reduce ? 2 : 1) * (n - 1) / n;
     CollectiveCost cost{.algorithm = CollectiveAlgorithm::shared_memory,
-                        .latency_s = cost::constants().host_barrier_s.value,
+                        .latency_s = barrier_s,
                         .bytes = bytes,
                         .cap_bytes_per_s = rates.intra_node_bytes_per_s / passes,
                         .unit_bytes = bytes * passes,
@@ -56,8 +57,12 @@ CollectiveCost collective_cost(CollectiveKind kind, Bytes bytes, const GroupPlac
     const GroupPlacement seen = as_nccl_sees(placement, cluster);
     const LinkRates rates = link_rates(cluster);
     require_links(seen, rates, cluster);
-    if (cluster.gpu.is_host && seen.nodes == 1) return shared_memory_cost(kind, size, seen, rates);
-    return nccl::Communicator(seen, cluster).cheapest(kind, size, choice);
+    if (cluster.gpu.is_host && seen.nodes == 1)
+        return shared_memory_cost(kind, size, seen, rates,
+                                  cost::constants(cluster.calibration).host_barrier_s.value);
+    const CollectiveCost cost = nccl::Communicator(seen, cluster).cheapest(kind, size, choice);
+    // Measured is what NCCL chose.
+    return choice == CollectiveChoice{} ? as_measured(cost, kind, placement, cluster) : cost;
 }
 
 bool can_force(CollectiveKind kind, const GroupPlacement& placement, const ClusterSpec& cluster,

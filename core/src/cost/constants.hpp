@@ -129,6 +129,9 @@ struct Constants {
          "NCCL's own law is 4.6 % from measured at 1 GiB and up to 2 times below it at 64 MiB", assumption}};
 };
 
-const Constants& constants();
+/// The built-in ones with those that `calibration` names replaced. Lives as long as the program.
+const Constants& constants(const Calibration& calibration);
+/// Every one of them but the interval's ends.
+std::vector<Constant*> all(Constants& constants);
 
 }  // namespace zeroplan::cost

@@ -65,7 +65,7 @@ double board_watts(std::uint32_t compute_capability) {
 double clock_share(const ClusterSpec& cluster) {
     if (!cluster.power_limit_watts) return 1;
     const double share = *cluster.power_limit_watts / board_watts(cluster.gpu.compute_capability);
-    return share >= 1 ? 1 : std::pow(share, cost::constants().power_exponent.value);
+    return share >= 1 ? 1 : std::pow(share, cost::constants(cluster.calibration).power_exponent.value);
 }
 
 /// Weights of a linear; experts have one each.
@@ -85,8 +85,12 @@ bool only_communicates(const Operator& op) {
 
 CostModel::CostModel(const ModelSpec& model, const TrainingConfig& training, const ClusterSpec& cluster,
                      const ShardLayout& layout, const StepProgram& program, const WorkScale& scale)
-    : model_(model), training_(training), layout_(layout), program_(program) {
-    const cost::Constants& c = cost::constants();
+    : model_(model),
+      training_(training),
+      layout_(layout),
+      program_(program),
+      constants_(&cost::constants(cluster.calibration)) {
+    const cost::Constants& c = *constants_;
     const GpuSpec& gpu = cluster.gpu;
     const double attention = require_rate(gpu, attention_dtype(training.compute_dtype));
     const auto generation = static_cast<std::size_t>(nccl::generation(gpu.compute_capability));
@@ -164,10 +168,10 @@ double CostModel::product_efficiency(const Operator& op, ComputePhase phase, dou
     const auto in = static_cast<double>(op.in_features), out = static_cast<double>(op.out_features);
     const double rows = product_rows(op, products);
     if (!(rows > 0)) return 1;
-    if (phase != ComputePhase::backward) return cost::shape_efficiency({rows, out, in});
-    const double input_gradient = cost::shape_efficiency({rows, in, out});
+    if (phase != ComputePhase::backward) return cost::shape_efficiency({rows, out, in}, *constants_);
+    const double input_gradient = cost::shape_efficiency({rows, in, out}, *constants_);
     if (op.backward_flops.per_token <= op.forward_flops.per_token) return input_gradient;
-    return 2 / (1 / input_gradient + 1 / cost::shape_efficiency({out, in, rows}));
+    return 2 / (1 / input_gradient + 1 / cost::shape_efficiency({out, in, rows}, *constants_));
 }
 
 double CostModel::product_rows(const Operator& op, double products) const {
@@ -195,7 +199,7 @@ WorkCost CostModel::cost(const Compute& compute) const {
     const Flops& per_batch = compute.phase == ComputePhase::backward ? op.backward_flops : op.forward_flops;
     double flops = operations(per_batch, training_.micro_batch_size, training_.sequence_length);
     // The counts are those of the full square, as model flops are; every model so far is causal.
-    if (op.kind == OperatorKind::attention) flops *= cost::constants().causal_attention_share.value;
+    if (op.kind == OperatorKind::attention) flops *= constants_->causal_attention_share.value;
     double bytes = 0;
     for (const Argument& argument : compute.arguments) bytes += argument_bytes(compute, op, argument);
     if (op.kind == OperatorKind::embedding && compute.phase != ComputePhase::backward)

@@ -14,17 +14,18 @@ bool is_bridged_pair(const ClusterSpec& cluster) {
 
 double link_bytes_per_s(const ClusterSpec& cluster) {
     if (!is_bridged_pair(cluster)) return cluster.gpu.link_bytes_per_s;
-    const cost::Constants& c = cost::constants();
+    const cost::Constants& c = cost::constants(cluster.calibration);
     return (cluster.gpu.compute_capability == 86 ? c.small_bridge_bytes_per_s : c.bridge_bytes_per_s).value;
 }
 
 double network_efficiency(const ClusterSpec& cluster) {
-    return cluster.inter_node.kind == InterNodeKind::omni_path ? cost::constants().omni_path_efficiency.value
-                                                               : 1;
+    return cluster.inter_node.kind == InterNodeKind::omni_path
+               ? cost::constants(cluster.calibration).omni_path_efficiency.value
+               : 1;
 }
 
 double link_efficiency(const ClusterSpec& cluster) {
-    const cost::Constants& c = cost::constants();
+    const cost::Constants& c = cost::constants(cluster.calibration);
     const std::string& link = cluster.gpu.link;
     if (cluster.gpu.is_host) return 1;
     if (is_bridged_pair(cluster)) return c.nvlink4_efficiency.value;
@@ -40,8 +41,10 @@ double link_efficiency(const ClusterSpec& cluster) {
 }  // namespace
 
 LinkRates link_rates(const ClusterSpec& cluster) {
+    const cost::Constants& c = cost::constants(cluster.calibration);
     return {link_bytes_per_s(cluster) * link_efficiency(cluster),
-            cluster.nodes > 1 ? cluster.inter_node.bytes_per_s_per_gpu * network_efficiency(cluster) : 0};
+            cluster.nodes > 1 ? cluster.inter_node.bytes_per_s_per_gpu * network_efficiency(cluster) : 0,
+            c.local_payload.value, c.network_payload.value};
 }
 
 }  // namespace zeroplan

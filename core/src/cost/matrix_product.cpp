@@ -6,10 +6,10 @@
 
 namespace zeroplan::cost {
 
-double shape_efficiency(const ProductShape& shape) {
-    const double tile = constants().product_tile.value;
+double shape_efficiency(const ProductShape& shape, const Constants& constants) {
+    const double tile = constants.product_tile.value;
     const auto used = [tile](double size) { return size / (std::ceil(size / tile) * tile); };
-    const double fill = constants().product_fill_depth.value;
+    const double fill = constants.product_fill_depth.value;
     return used(shape.rows) * used(shape.columns) * shape.depth / (shape.depth + fill);
 }
 

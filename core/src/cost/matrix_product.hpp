@@ -2,6 +2,8 @@
 
 namespace zeroplan::cost {
 
+struct Constants;
+
 /// rows × depth times depth × columns.
 struct ProductShape {
     double rows = 1, columns = 1, depth = 1;
@@ -9,7 +11,7 @@ struct ProductShape {
 
 /// Share of a matrix library's sustained rate that a product of this shape reaches: the output is cut into
 /// whole tiles, and every tile fills and drains its pipeline once over the depth.
-double shape_efficiency(const ProductShape& shape);
+double shape_efficiency(const ProductShape& shape, const Constants& constants);
 
 /// Bytes that casting the operands of an fp8 product moves, per element of the operand: the 16-bit value is
 /// read (once more where its scale is its own maximum), and written in fp8 as it stands and transposed, as

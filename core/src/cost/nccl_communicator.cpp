@@ -32,12 +32,13 @@ bool allowed(const CollectiveCost& cost, const CollectiveChoice& choice) {
 
 Communicator::Communicator(const GroupPlacement& placement, const ClusterSpec& cluster)
     : law_(placement, cluster),
-      slow_hop_s_(cluster.inter_node.kind == InterNodeKind::efa ? cost::constants().efa_hop_s.value : 0) {}
+      constants_(&cost::constants(cluster.calibration)),
+      slow_hop_s_(cluster.inter_node.kind == InterNodeKind::efa ? constants_->efa_hop_s.value : 0) {}
 
 /// What measurements show beyond NCCL's law: its figures choose an algorithm, they don't tell the time of
 /// small and middle sizes.
 double Communicator::overhead_s(CollectiveKind kind, const CollectiveCost& cost) const {
-    const cost::Constants& c = cost::constants();
+    const cost::Constants& c = *constants_;
     const auto ramp = [&](const Constant& seconds, const Constant& half) {
         return seconds.value * cost.bytes / (cost.bytes + half.value);
     };

@@ -5,6 +5,10 @@
 #include "cost/nccl_law.hpp"
 #include "zeroplan/collective_cost.hpp"
 
+namespace zeroplan::cost {
+struct Constants;
+}
+
 namespace zeroplan::nccl {
 
 /// What collectives of one communicator cost: NCCL's law, the loads on the links, and what measurements show
@@ -32,6 +36,7 @@ private:
     void set_load(CollectiveCost& cost, double bytes, std::uint64_t nic, std::uint64_t intra) const;
 
     Law law_;
+    const cost::Constants* constants_;
     double slow_hop_s_;
 };
 

@@ -16,6 +16,15 @@ bool has_nvlink(const ClusterSpec& cluster) {
            cluster.intra_node == IntraNode::nvlink_pairs;
 }
 
+/// As searched, or as the machine's own graph has them for communicators of all GPUs of a node.
+Channels channels_of(const GroupPlacement& placement, Generation gpu, const LinkRates& rates,
+                     const ClusterSpec& cluster) {
+    const auto& ring = cluster.calibration.ring;
+    if (!ring || placement.ranks_per_node != cluster.gpus_per_node)
+        return find_channels(placement, gpu, rates);
+    return {ring->count, (placement.nodes > 1 ? ring->inter_bytes_per_s : ring->intra_bytes_per_s) / giga};
+}
+
 double log2_floor(std::uint64_t n) {
     return static_cast<double>(std::bit_width(n) - 1);
 }
@@ -30,7 +39,7 @@ Law::Law(const GroupPlacement& placement, const ClusterSpec& cluster)
       ll128_(cluster.gpu.compute_capability >= 70 && (has_nvlink(cluster) || placement.ranks_per_node == 1)),
       nvls_(cluster.gpu.compute_capability >= 90 && cluster.intra_node == IntraNode::nvswitch &&
             placement.rails > 2),
-      channels_(find_channels(placement, gpu_, rates_)) {}
+      channels_(channels_of(placement, gpu_, rates_, cluster)) {}
 
 double Law::ring_steps(CollectiveKind kind) const {
     if (kind == CollectiveKind::all_reduce) return 2 * (ranks() - 1);

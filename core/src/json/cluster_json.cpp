@@ -7,6 +7,7 @@
 
 #include "embedded_files.hpp"
 #include "import/json_looks.hpp"
+#include "json/calibration_json.hpp"
 #include "json/gpu_json.hpp"
 #include "json/object_reader.hpp"
 #include "json/parse.hpp"
@@ -32,8 +33,8 @@ constexpr std::uint64_t assumed_cores_per_gpu = 8;
 constexpr double assumed_dram_rate = 200e9, assumed_nvme_rate = 3e9;
 
 constexpr std::string_view scenario_keys[] = {
-    "topology",   "nodes",      "gpus_per_node", "gpus_used",         "gpu",
-    "intra_node", "inter_node", "host",          "power_limit_watts", "nccl"};
+    "topology",   "nodes", "gpus_per_node",     "gpus_used", "gpu",        "intra_node",
+    "inter_node", "host",  "power_limit_watts", "nccl",      "calibration"};
 constexpr std::string_view topology_file_keys[] = {
     "name",          "description", "provider",   "note",       "sources", "nodes",
     "gpus_per_node", "gpu",         "intra_node", "inter_node", "host",    "power_limit_watts"};
@@ -241,6 +242,8 @@ ClusterSpec read_cluster(const json& value, ErrorPlace place) {
     ClusterSpec cluster = starting_point(reader);
     read_hardware(reader, cluster);
     if (const auto nccl = reader.object("nccl")) cluster.nccl = read_nccl(*nccl);
+    if (const json* calibration = reader.find("calibration"))
+        cluster.calibration = read_calibration(*calibration, reader.place("calibration"));
     read_counts(reader, cluster);
     check_links(reader, cluster);
     return cluster;
@@ -263,6 +266,7 @@ json cluster_json(const ClusterSpec& cluster) {
                      {"cores", cluster.host.cores}}}};
     if (!cluster.topology.empty()) result["topology"] = cluster.topology;
     if (cluster.power_limit_watts) result["power_limit_watts"] = *cluster.power_limit_watts;
+    if (!cluster.calibration.empty()) result["calibration"] = calibration_json(cluster.calibration);
     if (cluster.nccl.algorithm) result["nccl"]["algorithm"] = to_string(*cluster.nccl.algorithm);
     if (cluster.nccl.protocol) result["nccl"]["protocol"] = to_string(*cluster.nccl.protocol);
     return result;

@@ -56,4 +56,19 @@ Setting topology_setting(const std::string& name_or_path, const std::string& ori
     return word_setting("/cluster/topology", value, origin);
 }
 
+Setting calibration_setting(const std::string& paths, const std::string& origin) {
+    nlohmann::json list = nlohmann::json::array();
+    for (std::size_t begin = 0; begin <= paths.size();) {
+        const std::size_t end = std::min(paths.find(',', begin), paths.size());
+        const std::string path = paths.substr(begin, end - begin);
+        std::error_code ignored;
+        if (path.empty() || !std::filesystem::exists(path, ignored))
+            throw Error(ErrorCode::not_found, fmt::format("there is no calibration file \"{}\"", path),
+                        "zeroplan import LOG --output FILE makes one", place_of(origin));
+        list.push_back(std::filesystem::absolute(path).lexically_normal().string());
+        begin = end + 1;
+    }
+    return {"/cluster/calibration", list.dump(), origin};
+}
+
 }  // namespace zeroplan

@@ -107,7 +107,7 @@ TEST(SlowLinks, HoldBackTheFlowAndItsOverheadInProportion) {
     const CollectiveCost slow = on_slow_links(whole, rates, 1, 0.5);
     EXPECT_NEAR(whole.transfer_s, 0.9375 / 48, 1e-12);
     EXPECT_NEAR(slow.transfer_s, 0.9375 / 25, 1e-12);
-    const double reached = cost::constants().network_payload.value;
+    const double reached = cost::constants({}).network_payload.value;
     EXPECT_NEAR(slow.overhead_s - whole.overhead_s, (0.9375 / 25 - 0.9375 / 48) * (1 / reached - 1), 1e-12);
     EXPECT_EQ(slow.latency_s, whole.latency_s);
     // At 0.97 of 50 GB/s it still is no slower than the channels.

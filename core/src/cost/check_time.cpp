@@ -11,29 +11,6 @@ namespace zeroplan {
 
 namespace {
 
-/// The programs of these engines carry what tensor, pipeline, context and expert parallelism say to each
-/// other.
-bool programs_communicate(EngineKind engine) {
-    return engine == EngineKind::megatron || engine == EngineKind::fsdp2;
-}
-
-void check_degrees(const TrainingConfig& training) {
-    if (programs_communicate(training.engine)) return;
-    const std::array<std::pair<const char*, std::uint64_t>, 4> degrees{
-        {{"tensor_parallel", training.tensor_parallel},
-         {"pipeline_parallel", training.pipeline_parallel},
-         {"context_parallel", training.context_parallel},
-         {"expert_parallel", training.expert_parallel}}};
-    for (const auto& [key, degree] : degrees)
-        if (degree != 1)
-            throw Error(ErrorCode::not_supported,
-                        fmt::format("the time of a step with {} = {} is not modelled for engine {}", key,
-                                    degree, to_string(training.engine)),
-                        "zeroplan plan tells its memory; for a time, use data parallelism alone, or engine "
-                        "megatron or fsdp2",
-                        {"", fmt::format("/training/{}", key)});
-}
-
 /// Copies between host and device and the optimizer's step on the host take time that no operation of the
 /// program stands for: without it an offloaded step would look faster than one that stays on the device.
 void check_offload(const TrainingConfig& training) {
@@ -54,7 +31,6 @@ void check_offload(const TrainingConfig& training) {
 }  // namespace
 
 void check_time_is_modelled(const TrainingConfig& training) {
-    check_degrees(training);
     check_offload(training);
 }
 

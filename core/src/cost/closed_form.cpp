@@ -16,12 +16,19 @@ std::size_t node_runs(const TimedProgram& program) {
     return runs;
 }
 
-/// Ends of the sends on a channel, in order, and how many of them have been received.
-struct Channel {
-    std::vector<double> sent;
-    std::size_t received = 0;
-};
+/// Ends of the sends on a channel, in order, by the program that sends. Where ranks of one stage run
+/// different programs, a message is taken to be there when the slowest of them has sent it.
+using Channel = std::map<const TimedProgram*, std::vector<double>>;
 using Channels = std::map<std::uint32_t, Channel>;
+
+Channels channels_of(const std::vector<TimedProgram>& programs) {
+    Channels channels;
+    for (const TimedProgram& program : programs)
+        for (const TimedSection& section : program.sections)
+            for (const TimedNode& node : section.nodes)
+                if (node.transfer == TransferSide::send) channels[node.channel][&program];
+    return channels;
+}
 
 /// Runs one program node by node, as far as what it has to receive has been sent.
 class ProgramRun {
@@ -61,27 +68,34 @@ private:
 
     bool run(const TimedNode& node, Channels& channels) {
         double start = lane_end_[node.lane];
-        if (node.transfer == TransferSide::receive && !receive(channels[node.channel], start)) return false;
+        if (node.transfer == TransferSide::receive && !receive(node.channel, channels[node.channel], start))
+            return false;
         for (const std::uint32_t wait : node.after) {
             if (wait == no_node) continue;
             start = std::max(start, wait == host_at_start ? host_start_ : times_[first_ + wait].end_s);
         }
         const bool communicates = node.collective != no_collective;
         lane_end_[node.lane] = start + node.seconds * (communicates ? communication_scale_ : 1);
-        if (node.transfer == TransferSide::send) channels[node.channel].sent.push_back(lane_end_[node.lane]);
+        if (node.transfer == TransferSide::send)
+            channels[node.channel][&program_].push_back(lane_end_[node.lane]);
         times_.push_back({start, lane_end_[node.lane]});
         return true;
     }
 
-    static bool receive(Channel& channel, double& start) {
-        if (channel.received == channel.sent.size()) return false;
-        start = std::max(start, channel.sent[channel.received++]);
+    bool receive(std::uint32_t number, const Channel& channel, double& start) {
+        const std::size_t message = received_[number];
+        if (channel.empty()) return false;
+        for (const auto& [program, sent] : channel)
+            if (sent.size() <= message) return false;
+        for (const auto& [program, sent] : channel) start = std::max(start, sent[message]);
+        ++received_[number];
         return true;
     }
 
     const TimedProgram& program_;
     double communication_scale_;
     std::array<double, lane_count> lane_end_{};
+    std::map<std::uint32_t, std::size_t> received_;  ///< messages, by channel
     double host_start_ = 0;
     std::size_t section_ = 0, node_ = 0, first_ = 0;
     std::uint64_t iteration_ = 0;
@@ -109,7 +123,7 @@ std::vector<NodeTimes> closed_form_times(const std::vector<TimedProgram>& progra
     std::vector<ProgramRun> runs;
     runs.reserve(programs.size());
     for (const TimedProgram& program : programs) runs.emplace_back(program, communication_scale);
-    Channels channels;
+    Channels channels = channels_of(programs);
     for (bool further = true; further;) {
         further = false;
         for (ProgramRun& run : runs)

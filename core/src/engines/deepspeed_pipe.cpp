@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engines/stage_messages.hpp"
+
 namespace zeroplan {
 
 Buffer DeepSpeedPipe::tensor(std::uint32_t block, std::uint32_t index, BufferRole role) const {
@@ -66,10 +68,21 @@ void DeepSpeedPipe::keep_logits() {
     if (!kept_logits_.empty()) builder_.allocate_again(kept_logits_.front());
 }
 
+StageMessage DeepSpeedPipe::message(const Buffer& whole, std::uint32_t lower, bool gradients) const {
+    return {.lower = lower, .gradients = gradients, .dtype = whole.dtype, .elements = part(whole).elements};
+}
+
+/// PartitionedTensor.full(): an all-gather among the tensor-parallel ranks.
+void DeepSpeedPipe::make_whole(const Buffer& whole) {
+    if (is_partitioned()) gather_parts(builder_, whole.dtype, whole.elements);
+}
+
 void DeepSpeedPipe::receive(DeepSpeedFlight& flight) {
     if (is_first()) return;
+    receive_from_stage(builder_, message(input(), place_.stage - 1, false));
     flight.received = builder_.allocate(part(input()));
     flight.input = builder_.allocate(input());
+    make_whole(input());
     // The gathered input takes the place of the part; an input that is whole is cloned and kept.
     if (is_partitioned()) free_if_there(flight.received);
 }
@@ -77,6 +90,7 @@ void DeepSpeedPipe::receive(DeepSpeedFlight& flight) {
 void DeepSpeedPipe::keep_output(DeepSpeedFlight& flight) {
     if (is_last()) return;
     flight.output = flight.walk->output();
+    send_to_stage(builder_, message(output(BufferRole::activation), place_.stage, false));
     if (!is_partitioned()) return;
     const BufferId kept = builder_.allocate(part(output(BufferRole::activation)));
     builder_.free(flight.output);
@@ -85,12 +99,16 @@ void DeepSpeedPipe::keep_output(DeepSpeedFlight& flight) {
 
 BufferId DeepSpeedPipe::receive_gradient(DeepSpeedFlight& flight) {
     if (is_last()) return no_buffer;
+    receive_from_stage(builder_, message(output(BufferRole::activation_gradient), place_.stage, true));
     if (is_partitioned()) {
+        make_whole(output(BufferRole::activation));
         const BufferId whole = builder_.allocate(output(BufferRole::activation));
         builder_.free(flight.output);
         flight.output = whole;
     }
-    return builder_.allocate(output(BufferRole::activation_gradient));
+    const BufferId gradient = builder_.allocate(output(BufferRole::activation_gradient));
+    make_whole(builder_.buffer(gradient));
+    return gradient;
 }
 
 void DeepSpeedPipe::finish(DeepSpeedFlight& flight, BufferId output_gradient) {
@@ -99,6 +117,7 @@ void DeepSpeedPipe::finish(DeepSpeedFlight& flight, BufferId output_gradient) {
     free_if_there(flight.mask);
     if (is_first()) return;
     BufferId gradient = flight.walk->input_gradient();
+    send_to_stage(builder_, message(input(), place_.stage - 1, true));
     if (is_partitioned()) builder_.free(builder_.allocate(part(input())));
     free_if_there(gradient);
     free_if_there(flight.input);

@@ -4,6 +4,7 @@
 
 #include "engines/activation_walk.hpp"
 #include "engines/deepspeed_program.hpp"
+#include "engines/stage_messages.hpp"
 
 namespace zeroplan {
 
@@ -18,6 +19,7 @@ struct DeepSpeedFlight {
 /// Tensors between stages, as DeepSpeed's PipelineEngine holds them. Under tensor parallelism a stage sends a
 /// 1 / t part from every rank and keeps only that part of its output; the whole is gathered before it is
 /// used. source: deepspeed/runtime/pipe/engine.py, _exec_forward_pass, _exec_backward_pass, _exec_send_grads
+/// (pipe_partitioned and grad_partitioned, both true by default)
 class DeepSpeedPipe {
 public:
     DeepSpeedPipe(const DeepSpeedRank& rank, const DeepSpeedStagePlace& place, ProgramBuilder& builder)
@@ -46,6 +48,9 @@ private:
     Buffer output(BufferRole role) const;
     Buffer part(Buffer whole) const;
     Buffer logits() const;
+    /// Of this rank's part of a tensor that passes between two stages; `lower`: the one nearer to the input.
+    StageMessage message(const Buffer& whole, std::uint32_t lower, bool gradients) const;
+    void make_whole(const Buffer& whole);
     void free_if_there(BufferId& buffer);
 
     const DeepSpeedRank& rank_;

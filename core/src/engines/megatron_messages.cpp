@@ -1,5 +1,7 @@
 #include "engines/megatron_messages.hpp"
 
+#include "engines/stage_messages.hpp"
+
 namespace zeroplan {
 
 /// Megatron-LM 2021 sent each tensor-parallel rank's part and gathered it there
@@ -14,24 +16,14 @@ void MegatronMessages::transfer(bool send, bool gradients, std::uint32_t lower, 
                                 std::uint32_t index) {
     const TensorSpec& spec = stage_.tensor(block, index);
     const std::uint64_t parts = scatters() ? stage_.training().tensor_parallel : 1;
-    const Transfer message{.send = send,
-                           .channel = 2 * lower + (gradients ? 1U : 0U),
-                           .dtype = resolve(spec.dtype, storage_dtype(stage_.training().compute_dtype)),
-                           .elements = stage_.numel(spec) / parts,
-                           .to_next = !gradients};
-    if (send) {
-        builder_.on_stream(stage_.is_interleaved() ? Stream::exchange : Stream::compute, message,
-                           builder_.last(Stream::compute));
-        return;
-    }
-    builder_.on_stream(Stream::compute, message);
-    if (!scatters()) return;
-    builder_.on_stream(Stream::compute, Collective{.kind = CollectiveKind::all_gather,
-                                                   .group = GroupKind::tensor_group,
-                                                   .send = {},
-                                                   .receive = {},
-                                                   .dtype = message.dtype,
-                                                   .elements = message.elements * parts});
+    const StageMessage message{.lower = lower,
+                               .gradients = gradients,
+                               .dtype = resolve(spec.dtype, storage_dtype(stage_.training().compute_dtype)),
+                               .elements = stage_.numel(spec) / parts};
+    if (send)
+        return send_to_stage(builder_, message, stage_.is_interleaved() ? Stream::exchange : Stream::compute);
+    receive_from_stage(builder_, message);
+    if (scatters()) gather_parts(builder_, message.dtype, message.elements * parts);
 }
 
 void MegatronMessages::transfer_before(Chunk chunk, bool send, bool gradients) {

@@ -84,6 +84,22 @@ TEST(ClosedFormTimes, AReceiveWaitsForItsSend) {
     EXPECT_THROW(closed_form_times(std::vector{second, first}), Error);
 }
 
+TEST(ClosedFormTimes, AReceiveWaitsForTheSlowestProgramOfTheStageBefore) {
+    const auto sends_after = [](double seconds) {
+        TimedProgram program;
+        program.sections = {
+            {2, {{.lane = 0, .seconds = seconds, .transfer = TransferSide::send, .channel = 7}}, {}}};
+        return program;
+    };
+    TimedProgram receives;
+    receives.sections = {
+        {2, {{.lane = 0, .transfer = TransferSide::receive, .channel = 7}, {.lane = 0, .seconds = 1}}, {}}};
+    const std::vector<NodeTimes> times =
+        closed_form_times(std::vector{sends_after(3), sends_after(5), receives, receives});
+    for (const std::size_t program : {2U, 3U})
+        EXPECT_EQ(times[program], (NodeTimes{{5, 5}, {5, 6}, {10, 10}, {10, 11}}));
+}
+
 TEST(ClosedForm, APipelineOfEqualStagesTakesMicroBatchesAndBubble) {
     // (m + p - 1) (f + b): the textbook's 1F1B without message time.
     for (const std::uint32_t stages : {2U, 4U, 8U}) {

@@ -1,25 +1,12 @@
 #include <gtest/gtest.h>
 
-#include <map>
-
 #include "core/engines/megatron_scenarios.hpp"
+#include "core/engines/program_messages.hpp"
 #include "zeroplan/plan.hpp"
 #include "zeroplan/step_timeline.hpp"
 
 namespace zeroplan {
 namespace {
-
-using Key = std::pair<CollectiveKind, std::uint64_t>;
-
-/// Elements of the collectives of one group in a step: how many there are of each.
-std::map<Key, std::uint64_t> collectives_of(const Plan& plan, GroupKind group, std::uint32_t program = 0) {
-    std::map<Key, std::uint64_t> found;
-    for (const Section& section : plan.programs[program].step)
-        for (const Operation& operation : section.operations)
-            if (const auto* c = std::get_if<Collective>(&operation.body); c != nullptr && c->group == group)
-                found[{c->kind, c->elements}] += section.repeat;
-    return found;
-}
 
 /// 2 sequences of 128 tokens, hidden 64.
 constexpr std::uint64_t activation = 2 * 128 * 64;
@@ -63,16 +50,6 @@ TEST(MegatronCommunication, ContextParallelismPassesKeysAndValues) {
     const auto found = collectives_of(plan, GroupKind::context_group);
     EXPECT_EQ(found.at({CollectiveKind::all_gather, 2 * activation}), 2U * 8);
     EXPECT_EQ(found.at({CollectiveKind::reduce_scatter, 2 * activation}), 8U);
-}
-
-std::map<std::uint32_t, std::int64_t> sent_less_received(const Plan& plan) {
-    std::map<std::uint32_t, std::int64_t> balance;
-    for (const StepProgram& program : plan.programs)
-        for (const Section& section : program.step)
-            for (const Operation& operation : section.operations)
-                if (const auto* t = std::get_if<Transfer>(&operation.body))
-                    balance[t->channel] += static_cast<std::int64_t>(section.repeat) * (t->send ? 1 : -1);
-    return balance;
 }
 
 TEST(MegatronCommunication, EveryMessageBetweenStagesIsReceived) {

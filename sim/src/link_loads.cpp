@@ -4,8 +4,9 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
-#include "uplinks.hpp"
+#include "crossings.hpp"
 
 namespace zeroplan::sim {
 namespace {
@@ -45,53 +46,44 @@ void add_loads(std::vector<LinkLoad>& loads, const std::string& name, const Kind
     }
 }
 
-/// What the collectives that a class brings to its communicators, and its messages, send up from each leaf.
-class UplinkBytes {
+/// What the collectives that a class brings to its communicators, and its messages, send over the fabric.
+class FabricBytes {
 public:
-    UplinkBytes(const TimedProgram& program, const RankClasses& classes, std::uint32_t rank_class)
-        : program_(program), classes_(classes), class_(rank_class) {}
+    FabricBytes(const RankClasses& classes, const FabricRoutes& routes)
+        : classes_(classes), crossings_(classes, routes) {}
 
-    std::map<std::uint64_t, double> up() const {
-        std::map<std::uint32_t, double> runs;  // how often each collective runs in a step
-        std::map<std::uint32_t, std::uint32_t> channel;
-        for (const TimedSection& section : program_.sections)
+    void add(const TimedProgram& program, std::uint32_t rank_class) {
+        for (const TimedSection& section : program.sections)
             for (const TimedNode& node : section.nodes) {
                 if (node.collective == no_collective) continue;
-                runs[node.collective] += static_cast<double>(section.repeat);
-                if (node.transfer == TransferSide::send) channel[node.collective] = node.channel;
+                const TimedCollective& collective = program.collectives[node.collective];
+                if (const auto crossing = crossing_of(node, collective, rank_class))
+                    nic_bytes_[*crossing] += static_cast<double>(section.repeat) *
+                                             collective.cost.nic_weight * collective.cost.unit_bytes;
             }
-        std::map<std::uint64_t, double> bytes;
-        for (const auto& [collective, times] : runs) {
-            const auto message = channel.find(collective);
-            const double unit = program_.collectives[collective].cost.unit_bytes;
-            const LeafCrossing crossing = message != channel.end()
-                                              ? messages(classes_, class_, message->second, cost(collective))
-                                              : collectives(collective);
-            for (const auto& [leaf, units] : crossing.up) bytes[leaf] += times * units * unit;
-        }
-        return bytes;
+    }
+
+    Crossing bytes() const {
+        Crossing result;
+        for (const auto& [crossing, sent] : nic_bytes_) zeroplan::add(result, crossings_[crossing], sent);
+        return result;
     }
 
 private:
-    const CollectiveCost& cost(std::uint32_t collective) const {
-        return program_.collectives[collective].cost;
+    /// Nothing if another class brings it.
+    std::optional<std::uint32_t> crossing_of(const TimedNode& node, const TimedCollective& collective,
+                                             std::uint32_t rank_class) {
+        if (node.transfer == TransferSide::send) return crossings_.of_message(rank_class, node.channel);
+        if (node.transfer != TransferSide::none) return std::nullopt;
+        const std::uint32_t communicator =
+            classes_.classes[rank_class].communicator[static_cast<std::size_t>(collective.group)];
+        if (classes_.communicators[communicator].classes.front() != rank_class) return std::nullopt;
+        return crossings_.of_collective(communicator, collective.cost.algorithm);
     }
 
-    /// Of all communicators of the kind; the first of their classes brings them.
-    LeafCrossing collectives(std::uint32_t collective) const {
-        const auto kind = static_cast<std::size_t>(program_.collectives[collective].group);
-        const ClassCommunicator& communicator =
-            classes_.communicators[classes_.classes[class_].communicator[kind]];
-        LeafCrossing sum;
-        if (communicator.classes.front() != class_) return sum;
-        for (const CommunicatorSite& site : communicator.sites)
-            sum += leaf_crossing(cost(collective), site.leaves, site.ranks);
-        return sum;
-    }
-
-    const TimedProgram& program_;
     const RankClasses& classes_;
-    std::uint32_t class_;
+    Crossings crossings_;
+    std::map<std::uint32_t, double> nic_bytes_;  ///< that a NIC sends, by crossing
 };
 
 }  // namespace
@@ -117,17 +109,24 @@ std::vector<LinkLoad> link_loads(const std::vector<TimedProgram>& programs, cons
     return loads;
 }
 
-void add_uplink_load(std::vector<LinkLoad>& loads, const std::vector<TimedProgram>& programs,
-                     const RankClasses& classes, double uplink_bytes_per_s, double step_time_s) {
-    if (!(uplink_bytes_per_s > 0)) return;
-    std::map<std::uint64_t, double> bytes;  // by leaf
-    for (std::uint32_t c = 0; c < programs.size(); ++c)
-        for (const auto& [leaf, sent] : UplinkBytes(programs[c], classes, c).up()) bytes[leaf] += sent;
-    double most = 0;
-    for (const auto& [leaf, sent] : bytes) most = std::max(most, sent);
-    if (most > 0)
-        loads.push_back({"leaf uplink, fullest", bytes.size(), uplink_bytes_per_s, most,
-                         most / (uplink_bytes_per_s * step_time_s)});
+void add_fabric_loads(std::vector<LinkLoad>& loads, const std::vector<TimedProgram>& programs,
+                      const RankClasses& classes, const FabricRoutes& routes, double step_time_s) {
+    FabricBytes sent(classes, routes);
+    for (std::uint32_t c = 0; c < programs.size(); ++c) sent.add(programs[c], c);
+    const Crossing bytes = sent.bytes();
+    for (const FabricLinks& links : routes.links()) {
+        if (!links.upwards) continue;
+        std::uint64_t used = 0;
+        double most = 0;
+        for (auto at = bytes.lower_bound(links.first);
+             at != bytes.end() && at->first < links.first + links.count; ++at) {
+            if (at->second > 0) ++used;
+            most = std::max(most, at->second);
+        }
+        if (most > 0)
+            loads.push_back({links.name + ", fullest", used, links.bytes_per_s, most,
+                             most / (links.bytes_per_s * step_time_s)});
+    }
 }
 
 }  // namespace zeroplan::sim

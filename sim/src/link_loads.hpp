@@ -11,8 +11,8 @@ namespace zeroplan::sim {
 std::vector<LinkLoad> link_loads(const std::vector<TimedProgram>& programs, const RankClasses& classes,
                                  const ClusterSpec& cluster, double step_time_s);
 
-/// The links between leaf switches and what joins those: this job's load on the fullest of them.
-void add_uplink_load(std::vector<LinkLoad>& loads, const std::vector<TimedProgram>& programs,
-                     const RankClasses& classes, double uplink_bytes_per_s, double step_time_s);
+/// The links of the fabric that can hold anything back: this job's load on the fullest of each kind.
+void add_fabric_loads(std::vector<LinkLoad>& loads, const std::vector<TimedProgram>& programs,
+                      const RankClasses& classes, const FabricRoutes& routes, double step_time_s);
 
 }  // namespace zeroplan::sim

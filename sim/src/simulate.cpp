@@ -13,7 +13,6 @@ namespace {
 
 using sim::SimulatedStep;
 using sim::Simulation;
-using sim::uplink_bytes_per_s;
 
 /// What a what-if changes, one cause after the other.
 struct Cause {
@@ -43,10 +42,11 @@ std::vector<Cause> causes_of(const WhatIf& asked) {
     WhatIf so_far;
     add_causes(causes, so_far, &WhatIf::stragglers, asked.stragglers, "ranks that compute slower");
     add_causes(causes, so_far, &WhatIf::slow_links, asked.slow_links, "links with less bandwidth");
-    if (asked.leaf_switches) {
+    if (asked.leaf_switches || asked.fabric) {
         so_far.leaf_switches = asked.leaf_switches;
+        so_far.fabric = asked.fabric;
         so_far.placement = asked.placement;
-        causes.push_back({describe(*asked.leaf_switches, asked.placement), so_far});
+        causes.push_back({describe(fabric_of(asked), asked.placement), so_far});
     }
     if (asked.background) {
         so_far.background = asked.background;
@@ -64,10 +64,11 @@ StepCause difference(const std::string& cause, const SimulatedStep& before, cons
             .added_idle_s = more(&StepTimeline::bubble_s)};
 }
 
-/// The other job, and how long its step takes where it has its leaf switches for itself.
+/// The other job, and how long its step takes where it has the fabric for itself.
 NeighbourJob neighbour(const Plan& other, const WhatIf& what_if, std::optional<double> beside_s) {
     WhatIf alone;
     alone.leaf_switches = what_if.leaf_switches;
+    alone.fabric = what_if.fabric;
     alone.placement = background_placement(what_if);
     const double step_time_s = Simulation(other, alone, {}, 1).run(alone).step_time_s();
     return {what_if.background->name, other.scenario.world_size(), step_time_s, beside_s};
@@ -134,8 +135,8 @@ WhatIfStep simulate(const Plan& plan, const WhatIf& what_if, const SimOptions& o
 
     WhatIfStep result{report_of(plan, step, slowest(closed_form_steps(plan, step.classes))),
                       std::move(report)};
-    sim::add_uplink_load(result.step.links, step.programs, step.classes, uplink_bytes_per_s(what_if, plan),
-                         step.step_time_s());
+    sim::add_fabric_loads(result.step.links, step.programs, step.classes, simulation.routes(what_if),
+                          step.step_time_s());
     result.step.wall_s = seconds_since(began);
     return result;
 }

@@ -66,13 +66,6 @@ std::vector<TimedProgram> Job::of_classes(const RankClasses& classes) const {
     return result;
 }
 
-double uplink_bytes_per_s(const WhatIf& what_if, const Plan& plan) {
-    if (!blocks(what_if.leaf_switches)) return 0;
-    const double nics =
-        static_cast<double>(what_if.leaf_switches->nodes * plan.scenario.cluster.gpus_per_node);
-    return nics * link_rates(plan.scenario.cluster).nic_bytes_per_s / what_if.leaf_switches->oversubscription;
-}
-
 Simulation::Simulation(const Plan& plan, const WhatIf& asked, const SimOptions& options, std::size_t runs)
     : options_(options),
       runs_(runs),
@@ -84,26 +77,26 @@ Simulation::Simulation(const Plan& plan, const WhatIf& asked, const SimOptions& 
 }
 
 SimulatedStep Simulation::run(const WhatIf& what_if) {
-    const bool blocking = blocks(what_if.leaf_switches), shared = blocking && what_if.background.has_value();
-    SimulatedStep step;
+    const FabricRoutes fabric = routes(what_if);
+    const bool shared = fabric.blocks() && what_if.background.has_value();
     const std::vector<std::uint64_t> nobody;
-    step.classes = rank_classes(
-        job_.plan, what_if,
-        blocking ? node_sites(sites_.job, shared ? sites_.background : nobody) : std::vector<NodeSite>{});
+    SimulatedStep step;
+    step.classes = rank_classes(job_.plan, what_if,
+                                job_sites(fabric, sites_, sites_.job, shared ? sites_.background : nobody));
     step.programs = job_.of_classes(step.classes);
     RankClasses other_classes;
     std::vector<TimedProgram> other_programs;
     std::optional<GraphJob> other;
     if (shared && other_) {
-        other_classes = rank_classes(*other_plan_, {}, node_sites(sites_.background, sites_.job));
+        other_classes =
+            rank_classes(*other_plan_, {}, job_sites(fabric, sites_, sites_.background, sites_.job));
         other_programs = shortened(other_->of_classes(other_classes));
         other.emplace(GraphJob{other_programs, other_classes, other_->rates});
     }
     bool whole = true;
     step.timelines = time_steps(step.programs, [&](const std::vector<TimedProgram>& executed) {
         const StepGraph graph =
-            build_step_graph({executed, step.classes, job_.rates}, other ? &*other : nullptr,
-                             uplink_bytes_per_s(what_if, job_.plan));
+            build_step_graph({executed, step.classes, job_.rates}, other ? &*other : nullptr, fabric);
         Execution execution;
         std::vector<NodeTimes> times = execute(
             graph, [this](double share) { report(share); }, &execution);
@@ -118,6 +111,10 @@ SimulatedStep Simulation::run(const WhatIf& what_if) {
     });
     ++done_;
     return step;
+}
+
+FabricRoutes Simulation::routes(const WhatIf& what_if) const {
+    return fabric_routes(what_if, job_.plan.scenario.cluster, sites_.nodes);
 }
 
 void Simulation::report(double share) const {

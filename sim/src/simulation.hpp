@@ -56,9 +56,6 @@ struct Job {
     std::vector<TimedProgram> programs;  ///< by program of the plan
 };
 
-/// What leaves a leaf switch, at most, in bytes/s; 0 where nothing blocks.
-double uplink_bytes_per_s(const WhatIf& what_if, const Plan& plan);
-
 /// Simulates a plan's step under one what-if after the other; all of them are parts of `asked`, which says
 /// where both jobs are.
 class Simulation {
@@ -69,6 +66,8 @@ public:
     /// The plan of the job in the background, if there is one.
     const std::optional<Plan>& other_plan() const { return other_plan_; }
     SimulatedStep run(const WhatIf& what_if);
+    /// Of the fabric that a what-if asks for.
+    FabricRoutes routes(const WhatIf& what_if) const;
 
 private:
     void report(double share) const;

@@ -5,7 +5,8 @@
 #include <array>
 #include <map>
 
-#include "uplinks.hpp"
+#include "crossings.hpp"
+#include "fabric_links.hpp"
 
 namespace zeroplan::sim {
 namespace {
@@ -15,13 +16,15 @@ using Edges = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
 /// Adds the nodes, flows and edges of one job.
 class JobBuilder {
 public:
-    JobBuilder(const GraphJob& job, StepGraph& graph, Edges& edges, Uplinks& uplinks)
+    JobBuilder(const GraphJob& job, StepGraph& graph, Edges& edges, const FabricRoutes& routes,
+               FabricLinkTable& fabric_links)
         : programs_(job.programs),
           classes_(job.classes),
           links_(job.classes, job.rates, graph.link_bytes_per_s),
           graph_(graph),
           edges_(edges),
-          uplinks_(uplinks),
+          crossings_(job.classes, routes),
+          fabric_links_(fabric_links),
           shared_(job.classes.communicators.size()) {}
 
     void add() {
@@ -74,7 +77,7 @@ private:
         const TimedCollective& collective = programs_[class_].collectives[node.collective];
         if (node.transfer == TransferSide::send) {
             const auto [number, is_new] = flow(node.collective, collective.cost, {class_});
-            if (is_new) uplinks_.add(number, messages(classes_, class_, node.channel, collective.cost));
+            if (is_new) cross(number, crossings_.of_message(class_, node.channel), collective.cost);
             graph_.nodes.push_back({0, number, 0});
             return id;
         }
@@ -91,8 +94,8 @@ private:
         if (communicator.classes.front() == class_) {
             const auto [flow_number, is_new] = flow(node.collective, collective.cost, communicator.classes);
             if (is_new)
-                for (const CommunicatorSite& site : communicator.sites)
-                    uplinks_.add(flow_number, leaf_crossing(collective.cost, site.leaves, site.ranks));
+                cross(flow_number, crossings_.of_collective(number, collective.cost.algorithm),
+                      collective.cost);
             graph_.nodes.push_back({0, flow_number, 0});
             shared.push_back(id);
             return id;
@@ -114,6 +117,13 @@ private:
             for (const std::uint32_t c : rank_classes) links_.add_uses(added.links, cost, c);
         }
         return {place->second, is_new};
+    }
+
+    void cross(std::uint32_t flow, std::uint32_t crossing, const CollectiveCost& cost) {
+        while (links_of_crossing_.size() < crossings_.size())
+            links_of_crossing_.push_back(
+                fabric_links_.add(crossings_[static_cast<std::uint32_t>(links_of_crossing_.size())]));
+        fabric_links_.add_flow(flow, links_of_crossing_[crossing], cost.nic_weight);
     }
 
     [[noreturn]] static void refuse() {
@@ -147,7 +157,9 @@ private:
     LinkTable links_;
     StepGraph& graph_;
     Edges& edges_;
-    Uplinks& uplinks_;
+    Crossings crossings_;
+    FabricLinkTable& fabric_links_;
+    std::vector<std::uint32_t> links_of_crossing_;                       ///< their numbers in the table
     std::uint32_t class_ = 0;                                            ///< that is added
     std::map<std::uint32_t, std::uint32_t> flow_of_;                     ///< of its program's collectives
     std::map<std::pair<std::uint32_t, std::size_t>, std::size_t> seen_;  ///< by communicator and lane
@@ -168,17 +180,18 @@ void link_successors(StepGraph& graph, const Edges& edges) {
 
 }  // namespace
 
-StepGraph build_step_graph(const GraphJob& job, const GraphJob* background, double uplink_bytes_per_s) {
+StepGraph build_step_graph(const GraphJob& job, const GraphJob* background, const FabricRoutes& routes) {
     StepGraph graph;
     Edges edges;
-    Uplinks uplinks(uplink_bytes_per_s);
-    JobBuilder(job, graph, edges, uplinks).add();
+    FabricLinkTable fabric_links(routes);
+    JobBuilder(job, graph, edges, routes, fabric_links).add();
     graph.background = static_cast<std::uint32_t>(graph.nodes.size());
     const std::size_t classes = graph.node_of_run.size();
-    if (background != nullptr) JobBuilder(*background, graph, edges, uplinks).add();
+    if (background != nullptr) JobBuilder(*background, graph, edges, routes, fabric_links).add();
     graph.node_of_run.resize(classes);  // nobody asks for the times of the other job
-    uplinks.finish(graph.link_bytes_per_s,
-                   [&graph](std::uint32_t flow, LinkUse use) { graph.flows[flow].links.push_back(use); });
+    fabric_links.finish(graph.link_bytes_per_s, [&graph](std::uint32_t flow, LinkUse use) {
+        graph.flows[flow].links.push_back(use);
+    });
     link_successors(graph, edges);
     return graph;
 }

@@ -40,10 +40,10 @@ struct StepGraph {
     std::uint32_t background = 0;  ///< the first node of the job in the background, whose steps repeat
 };
 
-/// Of a job, and of one in the background if there is any, on leaf switches whose uplinks have
-/// `uplink_bytes_per_s` (0: they don't block). Throws Error{not_supported} if classes that meet in a
-/// communicator don't issue the same collectives in the same order.
+/// Of a job, and of one in the background if there is any, on a fabric of these routes. Throws
+/// Error{not_supported} if classes that meet in a communicator don't issue the same collectives in the same
+/// order.
 StepGraph build_step_graph(const GraphJob& job, const GraphJob* background = nullptr,
-                           double uplink_bytes_per_s = 0);
+                           const FabricRoutes& routes = {});
 
 }  // namespace zeroplan::sim

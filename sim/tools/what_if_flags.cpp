@@ -25,10 +25,15 @@ constexpr std::array fabric_flags{
         "--leaf-switches", "NODES:RATIO", leaf_switches_setting,
         "Leaf switches of so many nodes, whose links up have 1 / RATIO of the bandwidth of the NICs below, "
         "as 4:2; without it switches don't block"},
+    ValueFlag{
+        "--fabric", "KIND", fabric_setting,
+        "What joins the nodes: single-switch, rail-optimised:NODES:RATIO (a leaf switch a rail for so many "
+        "nodes), fat-tree:NODES:RATIO[:LEAVES:RATIO] (leaf switches, and pods of so many) or "
+        "torus:4x4x2[:B/S] (links of a node's NICs, or of so many bytes a second)"},
     ValueFlag{"--placement", "packed|spread|NODES", placement_setting,
               "The job's nodes: leaf after leaf (default), a node of each leaf in turn, or a list as 0-3,8"},
     ValueFlag{"--background", "FILE", background_setting,
-              "Scenario of a second job on the same leaf switches, on nodes that this one leaves free"},
+              "Scenario of a second job on the same fabric, on nodes that this one leaves free"},
 };
 
 Setting gpu_mtbf(const std::string& text, const std::string& origin) {

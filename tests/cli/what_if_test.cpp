@@ -166,6 +166,19 @@ TEST_F(WhatIfCommand, PutsTwoJobsOnLeafSwitches) {
     EXPECT_EQ(json::parse(again.out)["what_if"], report["what_if"]);
 }
 
+TEST_F(WhatIfCommand, TakesAFabric) {
+    const std::string saved = folder_.path("saved.json");
+    const Outcome result = zeroplan(gpt2({"--fabric", "torus:2:10e9", "--json", "--save-scenario", saved}));
+    ASSERT_EQ(result.status, 0) << result.err;
+    const json report = json::parse(result.out);
+    EXPECT_EQ(report["what_if"]["causes"][0]["cause"], "a torus of 2 nodes, the job packed");
+    EXPECT_GT(report["what_if"]["causes"][0]["added_s"], 0);
+    EXPECT_EQ(report["links"].back()["name"], "torus link, fullest");
+    const Outcome again = zeroplan({"sim", "--scenario", saved, "--json"});
+    ASSERT_EQ(again.status, 0) << again.err;
+    EXPECT_EQ(json::parse(again.out)["what_if"], report["what_if"]);
+}
+
 TEST_F(WhatIfCommand, WarnsOfWhatChangesNothing) {
     const Outcome result = zeroplan(gpt2({"--placement", "spread"}));
     EXPECT_EQ(result.status, 0) << result.err;
@@ -195,6 +208,9 @@ TEST_F(WhatIfCommand, BadInputIsOneClearErrorAndExitStatusTwo) {
         {"link factor", {"--slow-link", "nic:3=0"}, {"--slow-link", "at least 0.001"}},
         {"switches", {"--leaf-switches", "4"}, {"--leaf-switches", "oversubscription"}},
         {"ratio", {"--leaf-switches", "4:0.5"}, {"--leaf-switches", "0.5"}},
+        {"torus", {"--fabric", "torus:3x2"}, {"--fabric", "has 6 nodes, but the job has 2", "--placement"}},
+        {"two fabrics", {"--fabric", "torus:2", "--leaf-switches", "4:2"}, {"--fabric", "leave one out"}},
+        {"fabric parts", {"--fabric", "torus:2:1e9:3"}, {"--fabric", "at most 2"}},
         {"placement", {"--placement", "spred"}, {"--placement", "did you mean"}},
         {"list", {"--placement", "0-2"}, {"--placement", "3 nodes are listed, but the job has 2"}},
         {"background", {"--background", "/nowhere.json"}, {"/nowhere.json"}},

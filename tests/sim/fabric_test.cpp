@@ -2,15 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <memory>
-#include <new>
-
-#include "child_process.hpp"
+#include "core/cost/pipeline_plan.hpp"
 #include "core/cost/random_program.hpp"
 #include "core/cost/tiny_plan.hpp"
-#include "executor.hpp"
+#include "fabric_links.hpp"
+#include "sim/execute_graph.hpp"
 #include "sim/sharded_step.hpp"
-#include "uplinks.hpp"
 #include "zeroplan/io.hpp"
 #include "zeroplan/simulate.hpp"
 #include "zeroplan/what_if_io.hpp"
@@ -102,6 +99,110 @@ TEST(LeafSwitches, ShowTheLoadOfTheirUplinks) {
     EXPECT_NEAR(uplink.utilisation, 1 - cost.start_s() / report.what_if.causes.back().step_time_s, 1e-6);
 }
 
+WhatIf on_fabric(FabricSpec fabric, Placement placement = {}) {
+    WhatIf what_if;
+    what_if.fabric = std::move(fabric);
+    what_if.placement = std::move(placement);
+    return what_if;
+}
+
+FabricSpec tree(FabricKind kind, std::uint64_t nodes, double ratio) {
+    FabricSpec fabric;
+    fabric.kind = kind;
+    fabric.nodes_per_leaf = nodes;
+    fabric.leaf_oversubscription = ratio;
+    return fabric;
+}
+
+FabricSpec pods(std::uint64_t nodes, double ratio, std::uint64_t leaves, double pod_ratio) {
+    FabricSpec fabric = tree(FabricKind::fat_tree, nodes, ratio);
+    fabric.leaves_per_pod = leaves;
+    fabric.pod_oversubscription = pod_ratio;
+    return fabric;
+}
+
+FabricSpec torus(std::vector<std::uint64_t> dimensions, double link = 0) {
+    FabricSpec fabric;
+    fabric.kind = FabricKind::torus;
+    fabric.dimensions = std::move(dimensions);
+    fabric.link_bytes_per_s = link;
+    return fabric;
+}
+
+/// Expects a ring of 4 nodes to get so much of each of its 8 rails; alone NCCL's channels allow 48 GB/s.
+void expect_rail_rate(const WhatIf& what_if, double bytes_per_s) {
+    const Plan plan = gathering(4);
+    const CollectiveCost cost = cost_of(plan);
+    EXPECT_NEAR(step_time(plan, what_if), cost.start_s() + cost.nic_weight * cost.unit_bytes / bytes_per_s,
+                1e-9);
+}
+
+TEST(Fabrics, AreLeafSwitchesToo) {
+    for (const PlacementKind kind : {PlacementKind::packed, PlacementKind::spread})
+        EXPECT_EQ(step_time(gathering(4), on_fabric(tree(FabricKind::fat_tree, 2, 4), {kind, {}})),
+                  step_time(gathering(4), on_leaves(2, 4, {kind, {}})));
+    EXPECT_EQ(step_time(gathering(4), on_fabric({})), step_time(gathering(4), {}));
+}
+
+TEST(Fabrics, OfThreeLevelsHoldBackAtTheTighterOne) {
+    // Leaves of a node, 2 to 1: 200 GB/s for an edge of 8 rails. Pods of two of them, 4 to 1: 100 GB/s.
+    expect_rail_rate(on_fabric(pods(1, 2, 2, 1)), 25e9);
+    expect_rail_rate(on_fabric(pods(1, 2, 2, 4)), 12.5e9);
+    expect_rail_rate(on_fabric(pods(1, 2, 2, 4), {PlacementKind::list, {0, 2, 1, 3}}), 6.25e9);
+    expect_rail_rate(on_fabric(pods(1, 2, 4, 100)), 25e9);  // all in one pod
+}
+
+TEST(Fabrics, OfRailsLetRingsStayOnTheirs) {
+    // Two nodes a leaf switch, 4 to 1: 25 GB/s up from each rail, which one edge passes; spread, two.
+    expect_rail_rate(on_fabric(tree(FabricKind::rail_optimised, 2, 4)), 25e9);
+    expect_rail_rate(on_fabric(tree(FabricKind::rail_optimised, 2, 4), {PlacementKind::spread, {}}), 12.5e9);
+    expect_rail_rate(on_fabric(tree(FabricKind::rail_optimised, 4, 100)), 48e9);
+}
+
+TEST(Fabrics, OfATorusCarryEdgesOverTheirLinks) {
+    // 400 GB/s of NICs for two links a node: 200 GB/s, and every link has one edge of 8 rails.
+    expect_rail_rate(on_fabric(torus({4})), 25e9);
+    expect_rail_rate(on_fabric(torus({2, 2})), 25e9);
+    expect_rail_rate(on_fabric(torus({2, 2}, 400e9)), 48e9);
+    expect_rail_rate(on_fabric(torus({4}, 100e9)), 12.5e9);
+    // Nodes 0, 3, 1, 4 of a circle of 5: 0 → 3 and 1 → 4 both go backwards over the link from 0 to 4.
+    expect_rail_rate(on_fabric(torus({5}), {PlacementKind::list, {0, 3, 1, 4}}), 12.5e9);
+}
+
+TEST(Fabrics, CarryAnAllToAllFromEachToEach) {
+    // 5 nodes in a circle: a link lies between 3 pairs of nodes. A node sends what its 8 NICs do, a quarter
+    // of it to each other node: 6 NICs' load on 200 GB/s. On one switch 1 NIC's load takes 50 GB/s.
+    Collective exchange = all_gather(elements);
+    exchange.kind = CollectiveKind::all_to_all;
+    const Plan plan =
+        test::test_plan(test::test_cluster(5), {{"step", 1, {on(Stream::gather, exchange)}}}, work_buffers);
+    const CollectiveCost cost = cost_of(plan);
+    const double nic_bytes = cost.nic_weight * cost.unit_bytes;
+    EXPECT_NEAR(step_time(plan, {}), cost.start_s() + nic_bytes / 50e9, 1e-9);
+    EXPECT_NEAR(step_time(plan, on_fabric(torus({5}))), cost.start_s() + 6 * nic_bytes / 200e9, 1e-9);
+}
+
+TEST(Fabrics, ShowTheLoadOfTheirLinks) {
+    const CollectiveCost cost = cost_of(gathering(4));
+    const double edge = 8 * cost.nic_weight * cost.unit_bytes;
+    const auto links = [](FabricSpec fabric) {
+        return simulate(gathering(4), on_fabric(std::move(fabric))).step.links;
+    };
+    const std::vector<LinkLoad> in_pods = links(pods(1, 2, 2, 4));
+    ASSERT_EQ(in_pods.size(), 4U);
+    EXPECT_EQ(in_pods[2].name, "leaf uplink, fullest");
+    EXPECT_EQ(in_pods[3].name, "pod uplink, fullest");
+    EXPECT_EQ(in_pods[3].links, 2U);
+    EXPECT_DOUBLE_EQ(in_pods[3].bytes_per_s, 100e9);
+    EXPECT_NEAR(in_pods[3].bytes, edge, 1);
+    EXPECT_EQ(links(tree(FabricKind::rail_optimised, 2, 4)).back().name, "rail uplink, fullest");
+    EXPECT_EQ(links(tree(FabricKind::rail_optimised, 2, 4)).back().links, 16U);
+    const std::vector<LinkLoad> in_torus = links(torus({2, 2}));
+    EXPECT_EQ(in_torus.back().name, "torus link, fullest");
+    EXPECT_EQ(in_torus.back().links, 6U);  // four along rows, two between them
+    EXPECT_NEAR(in_torus.back().bytes, edge, 1);
+}
+
 /// Shard groups of `shard` ranks, whose replicas reduce on another stream.
 Plan hybrid(std::uint64_t nodes, std::uint64_t shard) {
     std::vector<Operation> operations = test::sharded_step(6, 50'000'000, Stream::reduce, 20'000'000);
@@ -132,6 +233,31 @@ TEST(LeafSwitches, NeedNoMoreClassesThanTheyHave) {
             }
 }
 
+TEST(Fabrics, NeedNoMoreClassesThanTheyHave) {
+    for (const std::uint64_t shard : {8U, 16U, 48U})
+        for (const FabricSpec& fabric :
+             {torus({6}), torus({3, 2}), pods(1, 2, 2, 3), tree(FabricKind::rail_optimised, 2, 6)}) {
+            SCOPED_TRACE(fmt::format("shard group {}, {}", shard, describe(fabric, {})));
+            const Plan plan = hybrid(6, shard);
+            WhatIf fine = on_fabric(fabric);
+            for (std::uint64_t rank = 0; rank < plan.scenario.world_size(); ++rank)
+                fine.stragglers.push_back({rank, 1 - 1e-14 * static_cast<double>(rank + 1)});
+            EXPECT_LT(rank_classes(plan, on_fabric(fabric)).classes.size(), plan.scenario.world_size());
+            const double expected = step_time(plan, on_fabric(fabric));
+            EXPECT_NEAR(step_time(plan, fine), expected, 1e-9 * expected);
+        }
+}
+
+TEST(Fabrics, OfAPipelineCarryItsMessages) {
+    // Stages of a node each on a circle of 4: what a stage sends onwards goes over one link, and leaf
+    // switches of two nodes pass what goes from the second stage to the third.
+    const Plan plan = test::pipeline_plan({1, 1, 1, 1}, 8, 10'000'000, 400'000'000);
+    const double without = step_time(plan, {});
+    EXPECT_EQ(step_time(plan, on_fabric(tree(FabricKind::fat_tree, 4, 100))), without);
+    EXPECT_GT(step_time(plan, on_fabric(tree(FabricKind::fat_tree, 2, 100))), 1.5 * without);
+    EXPECT_GT(step_time(plan, on_fabric(torus({4}, 1e9))), 1.5 * without);
+}
+
 /// A job and one in the background, spread over two leaves of 2 nodes, 200 GB/s up; returns how it went.
 struct Outcome {
     double step_s = 0;
@@ -139,19 +265,18 @@ struct Outcome {
     double background_s = 0;
 };
 Outcome beside(const Plan& job, const Plan& other) {
-    const RankClasses classes = rank_classes(job, {}, node_sites({0, 1}, {0, 1}));
-    const RankClasses other_classes = rank_classes(other, {}, node_sites({0, 1}, {0, 1}));
+    const FabricSites sites{4, {0, 2}, {1, 3}};
+    const FabricRoutes routes = fabric_routes(on_leaves(2, 4), job.scenario.cluster, sites.nodes);
+    const RankClasses classes = rank_classes(job, {}, job_sites(routes, sites, sites.job, sites.background));
+    const RankClasses other_classes =
+        rank_classes(other, {}, job_sites(routes, sites, sites.background, sites.job));
     const LinkRates rates = link_rates(job.scenario.cluster);
     const std::vector<TimedProgram> programs{as_class(time_program(job, 0), classes, 0, rates)};
     const std::vector<TimedProgram> others{as_class(time_program(other, 0), other_classes, 0, rates)};
     const sim::GraphJob background{others, other_classes, rates};
-    const sim::StepGraph graph = sim::build_step_graph({programs, classes, rates}, &background, 200e9);
-    const sim::SharedMemory memory(graph.nodes.size() * sizeof(NodeTime)), state(sizeof(sim::Execution));
-    auto* execution = new (state.data()) sim::Execution;
-    auto* times = static_cast<NodeTime*>(memory.data());
-    std::uninitialized_default_construct_n(times, graph.nodes.size());
-    sim::run_in_child([&] { sim::execute_on_simgrid(graph, times, *execution); }, {});
-    return {times[graph.background - 1].end_s, execution->background_steps, execution->background_s};
+    const sim::StepGraph graph = sim::build_step_graph({programs, classes, rates}, &background, routes);
+    const test::Executed executed = test::execute(graph);
+    return {executed.times[graph.background - 1].end_s, executed.background_steps, executed.background_s};
 }
 
 TEST(Background, SharesTheUplinksFairly) {

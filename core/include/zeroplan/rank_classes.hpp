@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "zeroplan/collective_cost.hpp"
+#include "zeroplan/fabric_crossing.hpp"
 #include "zeroplan/fabric_sites.hpp"
 #include "zeroplan/plan.hpp"
 #include "zeroplan/step_program.hpp"
@@ -14,10 +15,10 @@ namespace zeroplan {
 
 inline constexpr std::size_t group_kind_count = 7;
 
-/// Leaves of a rank and of its neighbours in a pipeline.
-struct RankLeaves {
-    std::uint64_t own = 0, next = 0, previous = 0;
-    friend bool operator==(const RankLeaves&, const RankLeaves&) = default;
+/// Where a rank and its neighbours in a pipeline meet the fabric.
+struct RankPorts {
+    FabricPort own, next, previous;
+    friend bool operator==(const RankPorts&, const RankPorts&) = default;
 };
 
 /// Ranks that do the same at the same moments: one program, one speed, links of one bandwidth, and the same
@@ -28,16 +29,9 @@ struct AlikeRanks {
     double compute_factor = 1, gpu_link_factor = 1, nic_factor = 1;
     std::array<std::uint32_t, group_kind_count> communicator{};  ///< by GroupKind, into `communicators`
     std::uint32_t next_stage = 0, previous_stage = 0;            ///< classes of the neighbours in a pipeline
-    std::vector<RankLeaves> leaves;  ///< of each rank, where there are leaf switches
+    std::vector<RankPorts> ports;  ///< of each rank, in a pipeline on a fabric that blocks
     std::uint64_t count() const;
     friend bool operator==(const AlikeRanks&, const AlikeRanks&) = default;
-};
-
-/// The leaves of a communicator's nodes, in the order of ranks.
-struct CommunicatorSite {
-    std::vector<std::uint64_t> leaves;
-    std::uint64_t ranks = 0;
-    friend bool operator==(const CommunicatorSite&, const CommunicatorSite&) = default;
 };
 
 /// Communicators whose members are of the same classes.
@@ -45,7 +39,7 @@ struct ClassCommunicator {
     GroupKind group = GroupKind::shard_group;
     std::vector<std::uint32_t> classes;                      ///< in order
     double least_gpu_link_factor = 1, least_nic_factor = 1;  ///< of all members
-    std::vector<CommunicatorSite> sites;  ///< of all of them, where there are leaf switches
+    std::vector<CommunicatorSite> sites;                     ///< of all of them, on a fabric that blocks
     friend bool operator==(const ClassCommunicator&, const ClassCommunicator&) = default;
 };
 
@@ -58,10 +52,11 @@ struct RankClasses {
 };
 
 /// The coarsest classes of the plan's ranks when `what_if` breaks their symmetry (colour refinement over
-/// ranks, their communicators and leaf switches): with data parallelism alone a straggler and the others.
+/// ranks, their communicators and the links that these cross): with data parallelism alone a straggler and
+/// the others.
 RankClasses rank_classes(const Plan& plan, const WhatIf& what_if = {});
-/// The same with the job's nodes at `nodes`; none where switches don't block.
-RankClasses rank_classes(const Plan& plan, const WhatIf& what_if, const std::vector<NodeSite>& nodes);
+/// The same with the job at `sites`.
+RankClasses rank_classes(const Plan& plan, const WhatIf& what_if, const JobSites& sites);
 
 /// The plan with every rank group split into its classes, so that reports and traces show them apart.
 Plan split_rank_groups(Plan plan, const RankClasses& classes);

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "zeroplan/fabric_spec.hpp"
+
 namespace zeroplan {
 
 /// A rank whose GPU computes slower than it should.
@@ -78,7 +80,8 @@ struct Failures {
 struct WhatIf {
     std::vector<Straggler> stragglers;
     std::vector<SlowLink> slow_links;
-    std::optional<LeafSwitches> leaf_switches;  ///< none: non-blocking
+    std::optional<LeafSwitches> leaf_switches;  ///< a fat tree of two levels, in short
+    std::optional<FabricSpec> fabric;           ///< instead of leaf_switches; neither: non-blocking
     Placement placement;
     std::optional<BackgroundJob> background;
     std::optional<Failures> failures;

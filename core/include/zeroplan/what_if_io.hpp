@@ -19,6 +19,9 @@ Setting slow_link_setting(const std::vector<std::string>& texts, const std::stri
 
 /// "4:2": leaf switches of 4 nodes, oversubscribed 2 to 1.
 Setting leaf_switches_setting(const std::string& text, const std::string& origin);
+/// "single-switch", "rail-optimised:NODES:RATIO", "fat-tree:NODES:RATIO[:LEAVES:RATIO]", "torus:4x4x2[:B/S]".
+/// Throws Error{invalid_input} for more parts than the kind has.
+Setting fabric_setting(const std::string& text, const std::string& origin);
 /// "packed", "spread", or nodes as "0-3,8".
 Setting placement_setting(const std::string& text, const std::string& origin);
 /// A scenario file, from the current folder.

@@ -34,7 +34,7 @@ std::uint32_t RankClasses::class_of(std::uint64_t rank) const {
 }
 
 RankClasses rank_classes(const Plan& plan, const WhatIf& what_if) {
-    if (!blocks(what_if.leaf_switches)) return rank_classes(plan, what_if, {});
+    if (!blocks(fabric_of(what_if))) return rank_classes(plan, what_if, JobSites{});
     std::uint64_t background_nodes = 0;
     if (what_if.background) {
         ScenarioRequest request;
@@ -42,7 +42,8 @@ RankClasses rank_classes(const Plan& plan, const WhatIf& what_if) {
         background_nodes = nodes_in_use(resolve_scenario(request).cluster);
     }
     const FabricSites sites = place_jobs(what_if, nodes_in_use(plan.scenario.cluster), background_nodes);
-    return rank_classes(plan, what_if, node_sites(sites.job, sites.background));
+    const FabricRoutes routes = fabric_routes(what_if, plan.scenario.cluster, sites.nodes);
+    return rank_classes(plan, what_if, job_sites(routes, sites, sites.job, sites.background));
 }
 
 Plan split_rank_groups(Plan plan, const RankClasses& classes) {

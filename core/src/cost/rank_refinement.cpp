@@ -1,35 +1,22 @@
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <set>
 #include <tuple>
 #include <variant>
 
 #include "cost/group_shape.hpp"
-#include "zeroplan/leaf_crossing.hpp"
+#include "cost/link_colours.hpp"
+#include "cost/numbering.hpp"
 #include "zeroplan/rank_classes.hpp"
 
 namespace zeroplan {
 namespace {
 
-using Colours = std::vector<std::uint32_t>;  ///< by rank
-
-/// Numbers things in the order in which they are met first.
-template <typename Key>
-class Numbering {
-public:
-    std::uint32_t number(const Key& key) {
-        return numbers_.try_emplace(key, static_cast<std::uint32_t>(numbers_.size())).first->second;
-    }
-    std::size_t size() const { return numbers_.size(); }
-
-private:
-    std::map<Key, std::uint32_t> numbers_;
-};
-
 /// What a rank is of its own.
 struct Rank {
     std::uint32_t program = 0;
     double compute = 1, gpu_link = 1, nic = 1;
-    std::uint64_t leaf_neighbours = 0;
     auto operator<=>(const Rank&) const = default;
 };
 
@@ -52,33 +39,44 @@ std::vector<Rank> ranks_of(const Plan& plan, const WhatIf& what_if) {
     return ranks;
 }
 
-/// By GroupKind: whether any collective of a step runs in such groups.
-std::array<bool, group_kind_count> used_groups(const Plan& plan) {
-    std::array<bool, group_kind_count> used{};
+/// By GroupKind: in which patterns collectives of a step may run in such groups.
+using Patterns = std::array<std::set<CrossingPattern>, group_kind_count>;
+Patterns used_patterns(const Plan& plan) {
+    Patterns used;
     for (const StepProgram& program : plan.programs)
         for (const Section& section : program.step)
             for (const Operation& operation : section.operations)
-                if (const auto* collective = std::get_if<Collective>(&operation.body))
-                    used[static_cast<std::size_t>(collective->group)] = true;
+                if (const auto* collective = std::get_if<Collective>(&operation.body)) {
+                    const bool pairs = collective->kind == CollectiveKind::all_to_all;
+                    std::set<CrossingPattern>& patterns = used[static_cast<std::size_t>(collective->group)];
+                    patterns.insert(pairs ? CrossingPattern::pairs : CrossingPattern::ring);
+                    if (collective->kind == CollectiveKind::all_reduce)
+                        patterns.insert(CrossingPattern::trees);
+                }
     return used;
 }
 
 class Refinement {
 public:
-    Refinement(const Plan& plan, const WhatIf& what_if, const std::vector<NodeSite>& nodes)
-        : ranks_(ranks_of(plan, what_if)), world_(ranks_.size()) {
+    Refinement(const Plan& plan, const WhatIf& what_if, const JobSites& sites)
+        : ranks_(ranks_of(plan, what_if)),
+          world_(ranks_.size()),
+          gpus_per_node_(plan.scenario.cluster.gpus_per_node),
+          sites_(sites),
+          links_(sites.routes, sites.others) {
         const TrainingConfig& training = plan.scenario.training;
         const GroupSizes sizes = group_sizes(training, plan.layout.shard_group);
         stage_ = std::max<std::uint64_t>(1, world_ / sizes.pipeline);
-        const std::array<bool, group_kind_count> used = used_groups(plan);
+        const Patterns used = used_patterns(plan);
         for (std::size_t kind = 0; kind < group_kind_count; ++kind) {
-            if (!used[kind]) continue;  // nobody waits in these
+            if (used[kind].empty()) continue;  // nobody waits in these
             const auto group = static_cast<GroupKind>(kind);
             // Groups lie inside one pipeline stage, so everybody means the stage.
             const GroupShape shape = group_shape(group, sizes, group == GroupKind::world ? stage_ : world_);
             for (std::uint64_t r = 0; r < world_; ++r) group_of_[kind].push_back(shape.group_of(r));
         }
-        stand_on(nodes, plan.scenario.cluster.gpus_per_node);
+        for (Colours& geometry : geometry_of_) geometry.assign(world_, 0);
+        if (sites_.routes.blocks()) stand_on_fabric(used);
         colour_of_their_own();
         while (refine()) {
         }
@@ -106,77 +104,103 @@ public:
                 add_member(result.communicators[own.communicator[kind]], colours_[r], own);
             }
         }
-        if (!leaf_of_.empty()) add_sites(result);
+        if (sites_.routes.blocks()) add_sites(result);
         return result;
     }
 
 private:
-    void stand_on(const std::vector<NodeSite>& nodes, std::uint64_t gpus_per_node) {
-        gpus_per_node_ = gpus_per_node;
-        if (nodes.empty()) {
-            geometry_of_.fill(Colours(world_, 0));
-            return;
+    FabricPort port(std::uint64_t rank) const {
+        return {sites_.nodes.at(rank / gpus_per_node_), rank % gpus_per_node_};
+    }
+
+    void stand_on_fabric(const Patterns& used) {
+        for (std::size_t kind = 0; kind < group_kind_count; ++kind) {
+            if (group_of_[kind].empty()) continue;
+            groups_[kind] = sites(kind);
+            for (const auto& [group, site] : groups_[kind])
+                for (const CrossingPattern pattern : used[kind]) add_sender(kind, group, pattern, site);
         }
-        for (std::uint64_t r = 0; r < world_; ++r) {
-            const NodeSite& node = nodes.at(r / gpus_per_node);
-            leaf_of_.push_back(node.leaf);
-            ranks_[r].leaf_neighbours = node.neighbours;
+        if (stage_ == world_) return;
+        for (std::uint64_t r = 0; r < world_; ++r)
+            for (const std::uint64_t to : {next_of(r), previous_of(r)})
+                add_sender(group_kind_count, r, std::nullopt,
+                           {{{port(r).node, {port(r).rail}}, {port(to).node, {port(to).rail}}}, 2});
+    }
+
+    /// No pattern: a message from the first node to the second.
+    using Pattern = std::optional<CrossingPattern>;
+
+    Crossing crossing(const Pattern& pattern, const CommunicatorSite& site) const {
+        if (pattern) return fabric_crossing(*pattern, site, sites_.routes);
+        const GroupNode &from = site.nodes.front(), &to = site.nodes.back();
+        Crossing message;
+        sites_.routes.add_route(message, {from.node, from.rails.front()}, {to.node, to.rails.front()}, 1);
+        return message;
+    }
+
+    /// Groups that cross the same links in the same way are one sender.
+    void add_sender(std::size_t kind, std::uint64_t group, const Pattern& pattern,
+                    const CommunicatorSite& site) {
+        const auto next = static_cast<std::uint32_t>(senders_.size());
+        const auto [place, is_new] =
+            sender_of_.try_emplace({kind, pattern, as_seen_by(sites_.routes, site)}, next);
+        if (is_new) {
+            const Crossing crossed = crossing(pattern, site);
+            if (crossed.empty()) {
+                place->second = no_sender;
+            } else {
+                senders_.push_back({kind, {}});
+                links_.add(crossed);
+            }
         }
-        group_of_[group_kind_count] = leaf_of_;
-        for (std::size_t kind = 0; kind < group_kind_count; ++kind)
-            if (!group_of_[kind].empty()) geometry_of_[kind] = geometries(kind);
-        geometry_of_[group_kind_count].assign(world_, 0);
+        if (place->second != no_sender) senders_[place->second].groups.push_back(group);
     }
 
     using Sites = std::map<std::uint64_t, CommunicatorSite>;  ///< by group
     Sites sites(std::size_t kind) const {
         Sites result;
-        std::map<std::uint64_t, std::uint64_t> last_node;
         for (std::uint64_t r = 0; r < world_; ++r) {
             CommunicatorSite& site = result[group_of_[kind][r]];
-            const std::uint64_t node = r / gpus_per_node_;
-            if (site.ranks++ == 0 || last_node[group_of_[kind][r]] != node)
-                site.leaves.push_back(leaf_of_[r]);
-            last_node[group_of_[kind][r]] = node;
+            const FabricPort at = port(r);
+            ++site.ranks;
+            if (site.nodes.empty() || site.nodes.back().node != at.node) site.nodes.push_back({at.node, {}});
+            site.nodes.back().rails.push_back(at.rail);
         }
-        return result;
-    }
-
-    /// By rank: a number for how often the ring of its group leaves one leaf, another, …
-    Colours geometries(std::size_t kind) const {
-        CollectiveCost ring;
-        ring.algorithm = CollectiveAlgorithm::ring;
-        ring.nic_weight = 1;
-        Numbering<std::vector<double>> numbers;
-        std::map<std::uint64_t, std::uint32_t> number_of_group;
-        for (const auto& [group, site] : sites(kind)) {
-            std::vector<double> leaving;
-            for (const auto& [leaf, units] : leaf_crossing(ring, site.leaves, site.ranks).up)
-                leaving.push_back(units);
-            std::sort(leaving.begin(), leaving.end());
-            number_of_group[group] = numbers.number(leaving);
-        }
-        Colours result;
-        for (std::uint64_t r = 0; r < world_; ++r) result.push_back(number_of_group[group_of_[kind][r]]);
         return result;
     }
 
     void add_sites(RankClasses& result) const {
-        for (std::uint64_t r = 0; r < world_; ++r)
-            result.classes[colours_[r]].leaves.push_back(
-                {leaf_of_[r], leaf_of_[next_of(r)], leaf_of_[previous_of(r)]});
-        for (std::size_t kind = 0; kind < group_kind_count; ++kind) {
-            if (group_of_[kind].empty()) continue;
-            const Sites all = sites(kind);
-            std::map<std::uint64_t, bool> added;
-            for (std::uint64_t r = 0; r < world_; ++r) {
-                const std::uint64_t group = group_of_[kind][r];
-                if (added[group]) continue;
-                added[group] = true;
-                const std::uint32_t number = result.classes[colours_[r]].communicator[kind];
-                result.communicators[number].sites.push_back(all.at(group));
+        if (stage_ != world_)
+            for (std::uint64_t r = 0; r < world_; ++r)
+                result.classes[colours_[r]].ports.push_back(
+                    {port(r), port(next_of(r)), port(previous_of(r))});
+        for (std::size_t kind = 0; kind < group_kind_count; ++kind)
+            for (const auto& [group, site] : groups_[kind]) {
+                const std::uint32_t number = result.classes[colours_[group]].communicator[kind];
+                result.communicators[number].sites.push_back(site);
             }
+    }
+
+    /// What tells groups and ranks apart by the links that they cross, and who else crosses these.
+    void colour_links() {
+        if (senders_.empty()) return;
+        Numbering<std::pair<std::size_t, Colours>> numbers;
+        Colours senders;
+        for (const Sender& sender : senders_) {
+            const Colours& of = sender.kind == group_kind_count ? colours_ : group_colours_[sender.kind];
+            Colours members;
+            for (const std::uint64_t group : sender.groups) members.push_back(of[group]);
+            std::sort(members.begin(), members.end());
+            senders.push_back(numbers.number({sender.kind, members}));
         }
+        const Colours colours = links_.of_senders(senders);
+        std::map<std::pair<std::size_t, std::uint64_t>, Colours> of_group;
+        for (std::size_t i = 0; i < senders_.size(); ++i)
+            for (const std::uint64_t group : senders_[i].groups)
+                of_group[{senders_[i].kind, group}].push_back(colours[i]);
+        std::array<Numbering<Colours>, group_kind_count + 1> geometries;
+        for (const auto& [group, key] : of_group)
+            geometry_of_[group.first][group.second] = 1 + geometries[group.first].number(key);
     }
 
     void colour_of_their_own() {
@@ -192,7 +216,7 @@ private:
         std::map<std::uint64_t, std::pair<std::uint32_t, Members>> members;
         for (std::uint64_t r = 0; r < world_; ++r) {
             auto& [geometry, colours] = members[group_of[r]];
-            geometry = geometry_of_[kind][r];
+            geometry = geometry_of_[kind][group_of[r]];
             ++colours[colours_[r]];
         }
         Numbering<std::pair<std::uint32_t, Members>> numbers;
@@ -205,18 +229,20 @@ private:
 
     /// False once nothing changes any more.
     bool refine() {
-        using Groups = std::array<std::uint32_t, group_kind_count + 1>;
-        using Key = std::tuple<std::uint32_t, Groups, std::uint32_t, std::uint32_t>;
-        for (std::size_t kind = 0; kind <= group_kind_count; ++kind)
+        using Groups = std::array<std::pair<std::uint32_t, std::uint32_t>, group_kind_count>;
+        using Key = std::tuple<std::uint32_t, Groups, std::uint32_t, std::uint32_t, std::uint32_t>;
+        for (std::size_t kind = 0; kind < group_kind_count; ++kind)
             if (!group_of_[kind].empty()) group_colours_[kind] = colours_of_groups(kind);
+        colour_links();
         Numbering<Key> numbers;
         Colours next;
         for (std::uint64_t r = 0; r < world_; ++r) {
             Groups groups{};
-            for (std::size_t kind = 0; kind <= group_kind_count; ++kind)
-                if (!group_colours_[kind].empty()) groups[kind] = group_colours_[kind][r];
-            next.push_back(
-                numbers.number({colours_[r], groups, colours_[next_of(r)], colours_[previous_of(r)]}));
+            for (std::size_t kind = 0; kind < group_kind_count; ++kind)
+                if (!group_of_[kind].empty())
+                    groups[kind] = {group_colours_[kind][r], geometry_of_[kind][group_of_[kind][r]]};
+            next.push_back(numbers.number({colours_[r], groups, geometry_of_[group_kind_count][r],
+                                           colours_[next_of(r)], colours_[previous_of(r)]}));
         }
         const bool finer = numbers.size() > colour_count_;
         colours_ = std::move(next);
@@ -245,19 +271,29 @@ private:
 
     std::vector<Rank> ranks_;
     std::uint64_t world_, stage_ = 1;
-    std::uint64_t gpus_per_node_ = 1;
-    std::vector<std::uint64_t> leaf_of_;  ///< by rank; empty without leaf switches
-    /// By GroupKind, and last the leaf switches; by rank.
-    std::array<std::vector<std::uint64_t>, group_kind_count + 1> group_of_;
-    std::array<Colours, group_kind_count + 1> geometry_of_, group_colours_;
+    std::uint64_t gpus_per_node_;
+    const JobSites& sites_;
+    /// Groups that cross links, in one of their patterns, or ranks that send to a neighbour in a pipeline.
+    struct Sender {
+        std::size_t kind = 0;               ///< GroupKind; behind them all: ranks
+        std::vector<std::uint64_t> groups;  ///< the first rank of each, or those ranks
+    };
+    static constexpr std::uint32_t no_sender = ~0U;  ///< crosses nothing
+    std::vector<Sender> senders_;
+    std::map<std::tuple<std::size_t, Pattern, CommunicatorSite>, std::uint32_t> sender_of_;
+    LinkColours links_;
+    std::array<Sites, group_kind_count> groups_;                         ///< on a fabric that blocks
+    std::array<std::vector<std::uint64_t>, group_kind_count> group_of_;  ///< by GroupKind and rank
+    std::array<Colours, group_kind_count + 1> geometry_of_;              ///< by group, and last by rank
+    std::array<Colours, group_kind_count> group_colours_;
     Colours colours_;
     std::size_t colour_count_ = 0;
 };
 
 }  // namespace
 
-RankClasses rank_classes(const Plan& plan, const WhatIf& what_if, const std::vector<NodeSite>& nodes) {
-    return Refinement(plan, what_if, nodes).result();
+RankClasses rank_classes(const Plan& plan, const WhatIf& what_if, const JobSites& sites) {
+    return Refinement(plan, what_if, sites).result();
 }
 
 }  // namespace zeroplan

@@ -6,8 +6,10 @@
 #include <set>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "json/fabric_json.hpp"
 #include "nearest.hpp"
 #include "zeroplan/fabric_sites.hpp"
 #include "zeroplan/io.hpp"
@@ -20,19 +22,7 @@ using nlohmann::json;
 using nlohmann::ordered_json;
 
 constexpr std::uint64_t most_nodes = 1'000'000;
-constexpr double most_oversubscription = 1e6;
 constexpr std::array<std::string_view, 2> placement_words{"packed", "spread"};  ///< by PlacementKind
-
-LeafSwitches read_leaf_switches(const ObjectReader& reader) {
-    reader.allow_only({"nodes", "oversubscription"});
-    const auto nodes = reader.integer("nodes", 1, most_nodes);
-    const auto ratio = reader.number("oversubscription", 1, most_oversubscription);
-    if (!nodes) reader.fail("nodes", "\"nodes\" of a leaf switch is missing", "as in --leaf-switches 4:2");
-    if (!ratio)
-        reader.fail("oversubscription", "\"oversubscription\" is missing",
-                    "2: the links up have half of the bandwidth of the NICs below");
-    return {*nodes, *ratio};
-}
 
 /// "packed", "spread" or a list of nodes of the fabric, one for each of `nodes` nodes of a job.
 Placement read_placement(const ObjectReader& reader, std::uint64_t nodes) {
@@ -84,6 +74,32 @@ BackgroundJob read_background(const ObjectReader& reader, std::uint64_t& nodes) 
     return job;
 }
 
+/// A torus has just the nodes it says; a job alone in it, placed by nobody, is meant to fill it.
+void check_size(const ObjectReader& reader, const WhatIf& what_if, std::uint64_t nodes,
+                std::uint64_t other_nodes) {
+    const FabricSpec fabric = fabric_of(what_if);
+    if (fabric.kind != FabricKind::torus) return;
+    const std::uint64_t size = torus_nodes(fabric);
+    const std::string torus =
+        fmt::format("a torus of {} has {} nodes", fmt::join(fabric.dimensions, " × "), size);
+    const bool fills = !reader.has("placement") && !what_if.background;
+    if (fills ? size != nodes : size < nodes + other_nodes)
+        reader.fail(
+            "fabric",
+            fills ? fmt::format("{}, but the job has {}", torus, nodes)
+                  : fmt::format("{}, but the jobs need {}", torus, nodes + other_nodes),
+            fills ? "give dimensions whose product is the number of nodes, or say with --placement which "
+                    "nodes of a larger torus the job has"
+                  : "give larger dimensions");
+    for (const auto* placement :
+         {&what_if.placement,
+          what_if.background && what_if.background->placement ? &*what_if.background->placement : nullptr})
+        for (const std::uint64_t node : placement ? placement->nodes : std::vector<std::uint64_t>{})
+            if (node >= size)
+                reader.fail("placement", fmt::format("there is no node {}: {}", node, torus),
+                            fmt::format("its nodes are 0 to {}", size - 1));
+}
+
 ordered_json to_json(const Placement& placement) {
     if (placement.kind == PlacementKind::list) return placement.nodes;
     return placement_words[static_cast<std::size_t>(placement.kind)];
@@ -92,15 +108,15 @@ ordered_json to_json(const Placement& placement) {
 }  // namespace
 
 void read_what_if_fabric(const ObjectReader& reader, const ClusterSpec& cluster, WhatIf& what_if) {
-    if (const auto switches = reader.object("leaf_switches"))
-        what_if.leaf_switches = read_leaf_switches(*switches);
+    read_fabric(reader, what_if);
     const std::uint64_t nodes = nodes_in_use(cluster);
     std::uint64_t other_nodes = 0;
     if (reader.has("placement")) what_if.placement = read_placement(reader, nodes);
     if (const auto background = reader.object("background"))
         what_if.background = read_background(*background, other_nodes);
+    check_size(reader, what_if, nodes, other_nodes);
     const FabricSites sites = place_jobs(what_if, nodes, other_nodes);
-    if (what_if.leaf_switches && sites.background.size() != other_nodes)
+    if (sites.nodes > 0 && sites.background.size() != other_nodes)
         reader.fail("background",
                     fmt::format("it needs {} nodes, but {} of those listed for it are free", other_nodes,
                                 sites.background.size()),
@@ -108,26 +124,13 @@ void read_what_if_fabric(const ObjectReader& reader, const ClusterSpec& cluster,
 }
 
 void write_what_if_fabric(const WhatIf& what_if, ordered_json& out) {
-    if (what_if.leaf_switches)
-        out["leaf_switches"] = {{"nodes", what_if.leaf_switches->nodes},
-                                {"oversubscription", what_if.leaf_switches->oversubscription}};
+    write_fabric(what_if, out);
     if (what_if.placement != Placement{}) out["placement"] = to_json(what_if.placement);
     if (!what_if.background) return;
     out["background"] = {{"name", what_if.background->name},
                          {"scenario", ordered_json::parse(what_if.background->scenario_json)}};
     if (what_if.background->placement)
         out["background"]["placement"] = to_json(*what_if.background->placement);
-}
-
-Setting leaf_switches_setting(const std::string& text, const std::string& origin) {
-    const auto colon = std::min(text.find(':'), text.size());
-    json value = {{"nodes", nullptr}, {"oversubscription", nullptr}};
-    const auto put = [&value](const char* key, const std::string& part) {
-        value[key] = json::accept(part) ? json::parse(part) : json(part);
-    };
-    put("nodes", text.substr(0, colon));
-    if (colon < text.size()) put("oversubscription", text.substr(colon + 1));
-    return {"/what_if/leaf_switches", value.dump(-1, ' ', false, json::error_handler_t::replace), origin};
 }
 
 Setting placement_setting(const std::string& text, const std::string& origin) {
@@ -158,11 +161,13 @@ std::vector<Warning> what_if_warnings(const Scenario& scenario, const WhatIf& wh
     const auto warn = [&warnings](const char* message) {
         warnings.push_back({"what_if_without_effect", message});
     };
-    if ((what_if.background || what_if.placement != Placement{}) && !blocks(what_if.leaf_switches))
+    if ((what_if.background || what_if.placement != Placement{}) && !blocks(fabric_of(what_if)))
         warn(
             "switches that don't block leave every NIC its bandwidth, wherever a job is and whatever runs "
             "beside "
-            "it: only with --leaf-switches NODES:RATIO, RATIO above 1, do jobs share links");
+            "it: only with --leaf-switches NODES:RATIO, RATIO above 1, or a --fabric that blocks do jobs "
+            "share "
+            "links");
     const bool one_node = nodes_in_use(scenario.cluster) == 1;
     for (const SlowLink& link : what_if.slow_links)
         if (one_node && link.kind != SlowLinkKind::gpu) warn("the job is on one node: nothing crosses a NIC");

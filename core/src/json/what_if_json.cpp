@@ -19,7 +19,7 @@ namespace {
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-constexpr std::string_view keys[] = {"stragglers", "slow_links", "leaf_switches",
+constexpr std::string_view keys[] = {"stragglers", "slow_links", "leaf_switches", "fabric",
                                      "placement",  "background", "failures"};
 constexpr double longest_time = 1e15, largest_size = 1e21;
 constexpr std::array<std::string_view, 3> link_names{"nic", "gpu", "node"};  ///< by SlowLinkKind

@@ -37,11 +37,11 @@ void add_waited_for(TextPage& page, const WaitedFor& waited) {
 }
 
 void add_background(TextPage& page, const NeighbourJob& other) {
-    page.paragraph(
-        "  ", fmt::format("a step of {} takes {} where it has the leaf switches for itself, {}", other.name,
-                          format_seconds(other.step_time_alone_s),
-                          other.step_time_s ? "beside this job " + format_seconds(*other.step_time_s)
-                                            : "and none ends within a step of this job"));
+    page.paragraph("  ",
+                   fmt::format("a step of {} takes {} where it has the fabric for itself, {}", other.name,
+                               format_seconds(other.step_time_alone_s),
+                               other.step_time_s ? "beside this job " + format_seconds(*other.step_time_s)
+                                                 : "and none ends within a step of this job"));
 }
 
 }  // namespace

@@ -13,8 +13,8 @@ struct SimOptions {
 
 /// Simulates a steady step on SimGrid: every collective is one flow, coupled over all classes of links that
 /// its ring or tree crosses, and shares them with the collectives that run at the same time. One rank stands
-/// for all of its class (rank_classes.hpp). Switches are non-blocking; computation is not slowed down by
-/// communication.
+/// for all of its class (rank_classes.hpp). Switches are non-blocking unless a what-if says otherwise;
+/// computation is not slowed down by communication.
 ///
 /// SimGrid runs in a child process, since it is one a process and aborts on misuse: call this from a process
 /// that has no other threads, or soon after an exec. Throws Error{run_failed} with the child's last words if

@@ -194,6 +194,84 @@ TEST(WhatIfFabricJson, NamesWhatIsWrong) {
                 HasSubstr("needs 1 nodes, but 0 of those listed for it are free"));
 }
 
+FabricSpec fabric_of_flag(const char* text, std::uint64_t nodes) {
+    ScenarioRequest asked = request("{}", nodes);
+    asked.settings = {fabric_setting(text, "--fabric")};
+    return *read(asked).fabric;
+}
+
+TEST(FabricJson, SaysWhatTheFlagSays) {
+    FabricSpec expected;
+    EXPECT_EQ(fabric_of_flag("single-switch", 2), expected);
+    expected.kind = FabricKind::fat_tree;
+    expected.nodes_per_leaf = 4;
+    expected.leaf_oversubscription = 1.5;
+    EXPECT_EQ(fabric_of_flag("fat-tree:4:1.5", 2), expected);
+    expected.leaves_per_pod = 8;
+    expected.pod_oversubscription = 2;
+    EXPECT_EQ(fabric_of_flag("fat-tree:4:1.5:8:2", 2), expected);
+    expected = {};
+    expected.kind = FabricKind::rail_optimised;
+    expected.nodes_per_leaf = 32;
+    expected.leaf_oversubscription = 2;
+    EXPECT_EQ(fabric_of_flag("rail-optimised:32:2", 2), expected);
+    expected = {};
+    expected.kind = FabricKind::torus;
+    expected.dimensions = {3, 2, 2};
+    EXPECT_EQ(fabric_of_flag("torus:3x2x2", 12), expected);
+    expected.link_bytes_per_s = 25e9;
+    EXPECT_EQ(fabric_of_flag("torus:3x2x2:25e9", 12), expected);
+}
+
+TEST(FabricJson, IsReadAndWrittenBack) {
+    for (
+        const char* text :
+        {R"({"fabric": {"kind": "single_switch"}})",
+         R"({"fabric": {"kind": "fat_tree", "nodes_per_leaf": 2, "leaf_oversubscription": 2, "leaves_per_pod": 4,
+              "pod_oversubscription": 1.5}})",
+         R"({"fabric": {"kind": "rail_optimised", "nodes_per_leaf": 2, "leaf_oversubscription": 2}})",
+         R"({"fabric": {"kind": "torus", "dimensions": [2, 1], "link_bytes_per_second": 1e9}})"}) {
+        const ScenarioRequest asked = request(text);
+        const Scenario scenario = resolve_scenario(asked);
+        const WhatIf what_if = resolve_what_if(asked, scenario);
+        ASSERT_TRUE(what_if.fabric) << text;
+        const ScenarioRequest saved{.text = scenario_json(scenario, what_if)};
+        EXPECT_EQ(resolve_what_if(saved, scenario), what_if) << text;
+    }
+}
+
+TEST(FabricJson, NamesWhatIsWrong) {
+    EXPECT_THAT(error_of_request(R"({"fabric": {}})"), HasSubstr("\"kind\" of the fabric is missing"));
+    EXPECT_THAT(error_of_request(R"({"fabric": {"kind": "tours"}})"), HasSubstr("did you mean \"torus\"?"));
+    EXPECT_THAT(error_of_request(R"({"fabric": {"kind": "fat_tree", "nodes_per_leaf": 2}})"),
+                HasSubstr("\"leaf_oversubscription\" is missing"));
+    EXPECT_THAT(error_of_request(R"({"fabric": {"kind": "fat_tree", "nodes_per_leaf": 2,
+                    "leaf_oversubscription": 0.5}})"),
+                HasSubstr("/what_if/fabric/leaf_oversubscription"));
+    EXPECT_THAT(error_of_request(R"({"fabric": {"kind": "fat_tree", "nodes_per_leaf": 2,
+                    "leaf_oversubscription": 2, "leaves_per_pod": 4}})"),
+                HasSubstr("\"pod_oversubscription\" is missing"));
+    EXPECT_THAT(error_of_request(R"({"fabric": {"kind": "rail_optimised", "leaves_per_pod": 4}})"),
+                HasSubstr("leaves_per_pod"));
+    EXPECT_THAT(error_of_request(R"({"fabric": {"kind": "torus"}})"), HasSubstr("torus:4x4x2"));
+    EXPECT_THAT(error_of_request(R"({"fabric": {"kind": "torus", "dimensions": []}})"),
+                HasSubstr("1 to 6 dimensions, but 0 are given"));
+    EXPECT_THAT(error_of_request(R"({"fabric": {"kind": "torus", "dimensions": [3, 2]}})"),
+                HasSubstr("a torus of 3 × 2 has 6 nodes, but the job has 2"));
+    EXPECT_THAT(error_of_request(R"({"fabric": {"kind": "torus", "dimensions": [3]}, "placement": [1, 5]})"),
+                HasSubstr("there is no node 5: a torus of 3 has 3 nodes"));
+    EXPECT_THAT(error_of_request(R"({"fabric": {"kind": "torus", "dimensions": [3]}, "background":
+                    {"scenario": {"model": {"preset": "gpt2"}, "cluster": {"nodes": 2}}}})"),
+                HasSubstr("a torus of 3 has 3 nodes, but the jobs need 4"));
+    EXPECT_THAT(error_of_request(R"({"fabric": {"kind": "torus", "dimensions": [1000000, 1000000]}})"),
+                HasSubstr("larger than the 1000000"));
+    EXPECT_THAT(error_of_request(R"({"fabric": {"kind": "single_switch"},
+                    "leaf_switches": {"nodes": 2, "oversubscription": 2}})"),
+                HasSubstr("leave one out"));
+    EXPECT_THROW(fabric_setting("torus:4:1:1", "--fabric"), Error);
+    EXPECT_THROW(fabric_setting("single-switch:4", "--fabric"), Error);
+}
+
 TEST(WhatIfWarnings, TellWhatChangesNothing) {
     ScenarioRequest asked = request(R"({"placement": "spread"})");
     const auto warnings = [&asked] {

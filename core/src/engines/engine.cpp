@@ -28,6 +28,8 @@ constexpr std::array engines{
         EngineKind::megatron, megatron_engine,
         "Megatron-LM (ZeRO 0, 1) with tensor, pipeline, sequence, context, expert parallelism; plan, sim "
         "without offload"},
+    BuiltEngine{EngineKind::megatron_fsdp, megatron_fsdp_engine,
+                "Megatron-FSDP (ZeRO 0 to 3) with Megatron-LM's parallelism; plan, sim without offload"},
     BuiltEngine{EngineKind::single, ddp_engine, "one process on one GPU; plan, sim without offload"},
 };
 

@@ -21,6 +21,8 @@ EngineOutput native_engine(const Scenario& scenario);
 
 /// Megatron-LM and megatron-core: one program a pipeline stage.
 EngineOutput megatron_engine(const Scenario& scenario);
+/// Megatron-core's own fully sharded data parallelism (Megatron-FSDP, once custom FSDP).
+EngineOutput megatron_fsdp_engine(const Scenario& scenario);
 /// One process, DistributedDataParallel, or that with ZeroRedundancyOptimizer.
 EngineOutput ddp_engine(const Scenario& scenario);
 /// PyTorch's FullyShardedDataParallel (FSDP1).

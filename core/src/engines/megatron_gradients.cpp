@@ -1,6 +1,7 @@
 #include "engines/megatron_gradients.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace zeroplan {
 namespace {
@@ -12,9 +13,12 @@ bool is_grouped(const Parameter& parameter) {
 }  // namespace
 
 /// With gradient_accumulation_fusion the products add to the buffer.
-MegatronGradients::MegatronGradients(const MegatronStage& stage, MegatronState& state,
+MegatronGradients::MegatronGradients(const MegatronStage& stage, ParameterPlaces places,
                                      ProgramBuilder& builder)
-    : stage_(stage), state_(state), builder_(builder), fused_(stage.model().parameters.size(), false) {
+    : stage_(stage),
+      places_(std::move(places)),
+      builder_(builder),
+      fused_(stage.model().parameters.size(), false) {
     const ModelSpec& model = stage.model();
     for (const Parameter& parameter : model.parameters) grouped_.push_back(is_grouped(parameter));
     if (!stage.options().gradient_accumulation_fusion) return;
@@ -48,7 +52,7 @@ void MegatronGradients::allocate_dummies() {
 }
 
 BufferId MegatronGradients::parameter_argument(std::uint32_t parameter) const {
-    return grouped_[parameter] ? no_buffer : state_.parameter(parameter);
+    return grouped_[parameter] ? no_buffer : places_.values(parameter);
 }
 
 BufferId MegatronGradients::allocate_gradient(std::uint32_t parameter) {
@@ -61,7 +65,7 @@ BufferId MegatronGradients::allocate_gradient(std::uint32_t parameter) {
 
 /// Autograd makes a parameter's gradient in the parameter's dtype; it is then added to the buffer and freed.
 BufferId MegatronGradients::gradient_of(std::uint32_t parameter) {
-    BufferId sum = state_.gradient_buffer(parameter);
+    BufferId sum = places_.gradients(parameter);
     if (fused_[parameter]) return sum;
     if (sum == no_buffer) {
         step_gradients_.resize(fused_.size(), no_buffer);
@@ -78,17 +82,17 @@ BufferId MegatronGradients::gradient_argument(std::uint32_t parameter) {
     return grouped_[parameter] ? no_buffer : gradient;
 }
 
-void MegatronGradients::reduce_flattened() {
+void MegatronGradients::reduce_flattened(MegatronState& state) {
     std::uint64_t elements = 0;
-    for (const BufferId old : state_.kept_gradients()) {
+    for (const BufferId old : state.kept_gradients()) {
         elements += builder_.buffer(old).elements;
         builder_.free(old);
     }
     all_reduce(elements);
-    state_.renew_main_gradients(builder_);
+    state.renew_main_gradients(builder_);
     for (const BufferId buffer : step_gradients_)
         if (buffer != no_buffer) builder_.free(buffer);
-    for (const BufferId old : state_.kept_gradients()) builder_.allocate_again(old);
+    for (const BufferId old : state.kept_gradients()) builder_.allocate_again(old);
 }
 
 void MegatronGradients::all_reduce(std::uint64_t elements) {

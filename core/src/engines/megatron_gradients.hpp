@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "engines/megatron_stage.hpp"
@@ -9,11 +10,17 @@
 
 namespace zeroplan {
 
+/// Where an engine keeps a parameter's values and the sum of its gradients; the sum's place may be made by
+/// asking for it.
+struct ParameterPlaces {
+    std::function<BufferId(std::uint32_t parameter)> values, gradients;
+};
+
 /// Gradients of parameters as backward makes them, until they are in the gradient buffers.
 /// source: megatron/core/distributed, megatron/core/tensor_parallel/layers.py.
 class MegatronGradients {
 public:
-    MegatronGradients(const MegatronStage& stage, MegatronState& state, ProgramBuilder& builder);
+    MegatronGradients(const MegatronStage& stage, ParameterPlaces places, ProgramBuilder& builder);
 
     /// Transformer Engine hands autograd one never-written gradient a weight shape, which it keeps, where the
     /// product itself adds to the gradient buffer. source: transformer_engine get_dummy_wgrad.
@@ -28,7 +35,7 @@ public:
     /// Megatron-LM 2021: main_grad referred to the last step's gradients until now. This step's are copied
     /// into one flat tensor, all-reduced there and copied back; then each is widened for the optimizer before
     /// the last step's copy goes.
-    void reduce_flattened();
+    void reduce_flattened(MegatronState& state);
 
 private:
     void find_fused(const Block& block, const Operator& op);
@@ -37,7 +44,7 @@ private:
     void all_reduce(std::uint64_t elements);
 
     const MegatronStage& stage_;
-    MegatronState& state_;
+    ParameterPlaces places_;
     ProgramBuilder& builder_;
     /// By parameter: the matrix product itself adds its gradient to the buffer.
     std::vector<bool> fused_;

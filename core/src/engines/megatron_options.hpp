@@ -30,6 +30,9 @@ struct MegatronOptions {
     bool use_precision_aware_optimizer = false;
     DType main_params_dtype = DType::fp32, main_grads_dtype = DType::fp32, exp_avg_dtype = DType::fp32,
           exp_avg_sq_dtype = DType::fp32;
+    bool fsdp_double_buffer = false;  ///< Megatron-FSDP: gathered and reduced buckets of two units, kept
+    /// Megatron-FSDP, elements: gradients on their way to be reduced; half of it is gathered ahead.
+    std::optional<std::uint64_t> suggested_communication_unit_size{};
     bool store_param_remainders = true;  ///< precision-aware: 2 bytes of the master beside bf16 parameters
     friend bool operator==(const MegatronOptions&, const MegatronOptions&) = default;
 };

@@ -6,19 +6,25 @@
 
 namespace zeroplan {
 
-MegatronPasses::MegatronPasses(const MegatronStage& stage, MegatronState& state, MegatronGradients& gradients,
-                               ProgramBuilder& builder)
+MegatronPasses::MegatronPasses(const MegatronStage& stage, MegatronGradients& gradients,
+                               ProgramBuilder& builder, BlockHooks blocks)
     : stage_(stage),
-      state_(state),
       gradients_(gradients),
       builder_(builder),
+      blocks_(std::move(blocks)),
       hooks_{.parameters = [this](std::uint32_t p) { return gradients_.parameter_argument(p); },
              .gradients = [this](std::uint32_t p) { return gradients_.gradient_argument(p); },
              .accumulate = [](std::uint32_t) { return false; },
              .after =
                  [this](ComputePhase phase, std::uint32_t, const Operator&) {
                      if (phase == ComputePhase::backward) gradients_.add_up();
-                 }} {}
+                 },
+             .waits = blocks_.waits} {
+    if (blocks_.before_operator)
+        hooks_.before = [this](ComputePhase phase, std::uint32_t block, const Operator&) {
+            blocks_.before_operator(phase, block);
+        };
+}
 
 /// The data loader makes a boolean mask of b · s² (megatron-core) or s² (2021) elements.
 bool MegatronPasses::makes_mask(Chunk chunk) const {
@@ -58,8 +64,11 @@ void MegatronPasses::forward(InFlight& flight, Chunk chunk) {
     const ChunkBlocks blocks = stage_.blocks(chunk);
     flight.walk = take_walk();
     flight.walk->begin_chunk(blocks.first, blocks.last, flight.input.value);
-    for (std::uint32_t block = blocks.first; block <= blocks.last; ++block)
+    for (std::uint32_t block = blocks.first; block <= blocks.last; ++block) {
+        if (blocks_.before_forward) blocks_.before_forward(block);
         flight.walk->forward(block, hooks_, {});
+        if (blocks_.after_forward) blocks_.after_forward(block);
+    }
     if (!keeps_mask()) builder_.free_if_there(flight.mask);
     flight.output = flight.walk->output();
     // Once sent, only the output's place in the graph is needed (deallocate_pipeline_outputs).
@@ -70,6 +79,7 @@ void MegatronPasses::backward(InFlight& flight, Chunk chunk, BufferId gradient, 
     if (gradient != no_buffer) flight.walk->receive_gradient(gradient);
     const ChunkBlocks blocks = stage_.blocks(chunk);
     for (std::uint32_t block = blocks.last + 1; block-- > blocks.first;) backward_block(flight, block, last);
+    if (blocks_.after_chunk_backward) blocks_.after_chunk_backward(chunk);
     builder_.free_if_there(flight.mask);
     builder_.free_if_there(flight.output);
     if (!stage_.has_embedding(chunk)) flight.input.gradient = flight.walk->input_gradient();
@@ -77,10 +87,9 @@ void MegatronPasses::backward(InFlight& flight, Chunk chunk, BufferId gradient, 
 }
 
 void MegatronPasses::backward_block(InFlight& flight, std::uint32_t block, bool last) {
+    if (blocks_.before_backward) blocks_.before_backward(block);
     flight.walk->backward(block, hooks_, {}, false);
-    if (!last) return;
-    for (const std::uint32_t parameter : stage_.model().blocks[block].parameters)
-        state_.gradient_ready(builder_, parameter);
+    if (blocks_.after_backward) blocks_.after_backward(block, last);
 }
 
 }  // namespace zeroplan

@@ -1,12 +1,12 @@
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
 #include "engines/activation_walk.hpp"
 #include "engines/megatron_gradients.hpp"
 #include "engines/megatron_stage.hpp"
-#include "engines/megatron_state.hpp"
 #include "engines/program_builder.hpp"
 
 namespace zeroplan {
@@ -28,12 +28,24 @@ struct InFlight {
     BufferId mask = no_buffer;    ///< attention mask, where it is kept for backward
 };
 
+/// What an engine does around the blocks that a micro-batch runs through; each may be absent.
+struct BlockHooks {
+    std::function<void(std::uint32_t block)> before_forward{}, after_forward{}, before_backward{};
+    /// `last`: the chunk's last backward of the step.
+    std::function<void(std::uint32_t block, bool last)> after_backward{};
+    std::function<void(Chunk chunk)> after_chunk_backward{};
+    /// Right before an operator of `phase`, once its block has been prepared.
+    std::function<void(ComputePhase phase, std::uint32_t block)> before_operator{};
+    /// What the next operator has to wait for besides.
+    std::function<std::vector<OperationId>()> waits{};
+};
+
 /// Runs one micro-batch through one chunk. source: megatron/core/pipeline_parallel/schedules.py
 /// (forward_step, backward_step).
 class MegatronPasses {
 public:
-    MegatronPasses(const MegatronStage& stage, MegatronState& state, MegatronGradients& gradients,
-                   ProgramBuilder& builder);
+    MegatronPasses(const MegatronStage& stage, MegatronGradients& gradients, ProgramBuilder& builder,
+                   BlockHooks blocks);
     MegatronPasses(const MegatronPasses&) = delete;  // the hooks point here
     MegatronPasses& operator=(const MegatronPasses&) = delete;
 
@@ -50,9 +62,9 @@ private:
     std::unique_ptr<ActivationWalk> take_walk();
 
     const MegatronStage& stage_;
-    MegatronState& state_;
     MegatronGradients& gradients_;
     ProgramBuilder& builder_;
+    BlockHooks blocks_;
     ActivationWalk::Hooks hooks_;
     std::vector<std::unique_ptr<ActivationWalk>> idle_walks_;
 };

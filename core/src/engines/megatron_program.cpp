@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "engines/megatron_context.hpp"
 #include "engines/megatron_flights.hpp"
 #include "engines/megatron_gradients.hpp"
 #include "engines/megatron_passes.hpp"
@@ -20,8 +19,12 @@ public:
         : stage_(scenario, options, number),
           state_(stage_.parts(), megatron_state_plan(scenario, options), number == 0),
           builder_(result_.program),
-          gradients_(stage_, state_, builder_),
-          passes_(stage_, state_, gradients_, builder_),
+          gradients_(stage_,
+                     {[this](std::uint32_t p) { return state_.parameter(p); },
+                      [this](std::uint32_t p) { return state_.gradient_buffer(p); }},
+                     builder_),
+          passes_(stage_, gradients_, builder_,
+                  {.after_backward = [this](std::uint32_t block, bool last) { hand_out(block, last); }}),
           flights_(stage_, passes_, builder_) {}
 
     StageProgram build() {
@@ -44,35 +47,17 @@ private:
     void build_init() {
         result_.program.init = {"init", 1, {}};
         builder_.begin(result_.program.init);
-        allocate_workspaces();
+        result_.constants = allocate_megatron_workspaces(stage_, builder_);
         if (stage_.options().transformer_engine) gradients_.allocate_dummies();
         state_.initialise_optimizer(builder_);
         state_.allocate_main_gradients(builder_);
         flights_.allocate_retained();
     }
 
-    void allocate_workspaces() {
-        const Scenario& scenario = stage_.scenario();
-        const MegatronContext context = megatron_context(scenario, stage_.options());
-        const bool experts = context.decoder.experts.has_value();
-        const bool torch_products = stage_.has_head(stage_.chunk_count() - 1) ||
-                                    !stage_.options().transformer_engine ||
-                                    context.attention == AttentionKernel::eager || experts;
-        MegatronWorkspaces workspaces =
-            megatron_workspaces(scenario, stage_.options(), torch_products, experts);
-        for (const std::uint64_t bytes : workspaces.bytes) allocate_workspace(DType::uint8, bytes);
-        result_.constants = std::move(workspaces.constants);
-        if (const std::uint64_t elements = stage_.parts().memory_buffer_elements; elements > 0)
-            allocate_workspace(stage_.training().compute_dtype, elements);
-        if (context.decoder.position_embedding == "rope")
-            allocate_workspace(DType::fp32, scenario.training.sequence_length * context.decoder.head_dim);
-    }
-
-    void allocate_workspace(DType dtype, std::uint64_t elements) {
-        builder_.allocate({.role = BufferRole::workspace,
-                           .category = Category::temporaries,
-                           .dtype = dtype,
-                           .elements = elements});
+    void hand_out(std::uint32_t block, bool last) {
+        if (!last) return;
+        for (const std::uint32_t parameter : stage_.model().blocks[block].parameters)
+            state_.gradient_ready(builder_, parameter);
     }
 
     void build_step() {
@@ -83,7 +68,7 @@ private:
         if (stage_.is_core()) state_.free_main_gradients(builder_);
         run_megatron_schedule(stage_, flights_, builder_);
         flights_.end();
-        if (!stage_.is_core()) gradients_.reduce_flattened();
+        if (!stage_.is_core()) gradients_.reduce_flattened(state_);
         state_.append_step(builder_);
         if (stage_.is_core()) state_.allocate_main_gradients(builder_);
         builder_.wait_for_all();
@@ -103,6 +88,22 @@ private:
 StageProgram megatron_stage_program(const Scenario& scenario, const MegatronOptions& options,
                                     std::uint32_t stage) {
     return StageProgramBuilder(scenario, options, stage).build();
+}
+
+EngineOutput megatron_output(const Scenario& scenario, std::string rule_set,
+                             const std::function<StageProgram(std::uint32_t stage)>& program_of) {
+    EngineOutput output{.rule_set = std::move(rule_set), .allocator = AllocatorKind::caching};
+    const auto stages = static_cast<std::uint32_t>(scenario.training.pipeline_parallel);
+    const std::uint64_t ranks = scenario.world_size() / stages;
+    for (std::uint32_t stage = 0; stage < stages; ++stage) {
+        StageProgram program = program_of(stage);
+        if (stage == 0) output.layout = program.rank_model.layout;
+        output.programs.push_back(std::move(program.program));
+        output.rank_models.push_back(std::move(program.rank_model));
+        output.program_ranks.push_back({{stage * ranks, (stage + 1) * ranks - 1}});
+        if (stage + 1 == stages) output.constants = std::move(program.constants);
+    }
+    return output;
 }
 
 }  // namespace zeroplan

@@ -1,4 +1,7 @@
 #pragma once
+#include <functional>
+#include <string>
+
 #include "engines/megatron_model.hpp"
 #include "engines/megatron_options.hpp"
 #include "zeroplan/plan.hpp"
@@ -15,5 +18,10 @@ struct StageProgram {
 /// source: megatron/core/distributed, megatron/core/optimizer, megatron/core/pipeline_parallel/schedules.py.
 StageProgram megatron_stage_program(const Scenario& scenario, const MegatronOptions& options,
                                     std::uint32_t stage);
+
+/// One program a pipeline stage, each of all ranks of its stage; the layout is the first stage's, the
+/// constants the last one's.
+EngineOutput megatron_output(const Scenario& scenario, std::string rule_set,
+                             const std::function<StageProgram(std::uint32_t stage)>& program_of);
 
 }  // namespace zeroplan

@@ -1,5 +1,9 @@
 #include "engines/megatron_workspaces.hpp"
 
+#include <utility>
+
+#include "engines/megatron_context.hpp"
+
 namespace zeroplan {
 namespace {
 
@@ -47,6 +51,28 @@ MegatronWorkspaces megatron_workspaces(const Scenario& scenario, const MegatronO
                       "Transformer Engine, one a device and one a stream of grouped products"));
     }
     return result;
+}
+
+std::vector<Constant> allocate_megatron_workspaces(const MegatronStage& stage, ProgramBuilder& builder) {
+    const auto allocate = [&](DType dtype, std::uint64_t elements) {
+        builder.allocate({.role = BufferRole::workspace,
+                          .category = Category::temporaries,
+                          .dtype = dtype,
+                          .elements = elements});
+    };
+    const Scenario& scenario = stage.scenario();
+    const MegatronContext context = megatron_context(scenario, stage.options());
+    const bool experts = context.decoder.experts.has_value();
+    const bool torch_products = stage.has_head(stage.chunk_count() - 1) ||
+                                !stage.options().transformer_engine ||
+                                context.attention == AttentionKernel::eager || experts;
+    MegatronWorkspaces workspaces = megatron_workspaces(scenario, stage.options(), torch_products, experts);
+    for (const std::uint64_t bytes : workspaces.bytes) allocate(DType::uint8, bytes);
+    if (const std::uint64_t elements = stage.parts().memory_buffer_elements; elements > 0)
+        allocate(stage.training().compute_dtype, elements);
+    if (context.decoder.position_embedding == "rope")
+        allocate(DType::fp32, scenario.training.sequence_length * context.decoder.head_dim);
+    return std::move(workspaces.constants);
 }
 
 }  // namespace zeroplan

@@ -1,7 +1,7 @@
 #pragma once
 #include <vector>
 
-#include "engines/megatron_options.hpp"
+#include "engines/megatron_stage.hpp"
 #include "zeroplan/plan.hpp"
 #include "zeroplan/scenario.hpp"
 
@@ -17,5 +17,9 @@ struct MegatronWorkspaces {
 /// (`torch_products`), and Transformer Engine's one, or four more where it multiplies experts in groups.
 MegatronWorkspaces megatron_workspaces(const Scenario& scenario, const MegatronOptions& options,
                                        bool torch_products, bool grouped_products);
+
+/// Allocates what the libraries, Megatron's global memory buffer and the table of rotary angles keep for the
+/// whole run; returns the libraries' constants.
+std::vector<Constant> allocate_megatron_workspaces(const MegatronStage& stage, ProgramBuilder& builder);
 
 }  // namespace zeroplan

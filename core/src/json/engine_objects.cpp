@@ -1,6 +1,8 @@
 #include "json/engine_objects.hpp"
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 
 #include <nlohmann/json.hpp>
 
@@ -40,16 +42,21 @@ std::optional<std::int64_t> read_reshard(const ObjectReader& fsdp) {
         read_integer(*value, fsdp.place("reshard_after_forward"), "reshard_after_forward", 2, 1ULL << 20));
 }
 
+/// These keys are FSDP2's; another engine knows one of them.
+void take_only(const ObjectReader& fsdp, const char* engine, std::string_view known) {
+    for (const auto& item : fsdp.value().items())
+        if (item.key() != known)
+            fsdp.fail(item.key(), fmt::format("\"{}\" has no meaning for engine {}", item.key(), engine),
+                      fmt::format("of fsdp's keys it takes {} only; remove this one or choose engine fsdp2",
+                                  known));
+}
+
 void read_fsdp(TrainingInput& input, const ObjectReader& fsdp) {
     fsdp.allow_only(
         {"reshard_after_forward", "wrap", "limit_all_gathers", "backward_prefetch", "gradient_sync"});
-    if (input.config.engine == EngineKind::native) {
-        for (const auto& item : fsdp.value().items())
-            if (item.key() != "gradient_sync")
-                fsdp.fail(
-                    item.key(), fmt::format("\"{}\" has no meaning for engine native", item.key()),
-                    "of fsdp's keys it takes gradient_sync only; remove this one or choose engine fsdp2");
-    }
+    if (input.config.engine == EngineKind::native) take_only(fsdp, "native", "gradient_sync");
+    if (input.config.engine == EngineKind::megatron_fsdp)
+        take_only(fsdp, "megatron_fsdp", "reshard_after_forward");
     FsdpOptions& options = input.config.fsdp;
     options.reshard_after_forward = read_reshard(fsdp);
     options.wrap = read_text_of(fsdp, "wrap", {"layer", "layer+embedding+output", "root"});
@@ -80,6 +87,19 @@ void read_deepspeed(TrainingInput& input, const ObjectReader& deepspeed) {
     if (const auto types = deepspeed.object("data_types"))
         input.own.gradient_dtype = read_deepspeed_dtype(*types, "grad_accum_dtype");
     input.own.reduce_dtype = read_deepspeed_dtype(deepspeed, "communication_data_type");
+}
+
+/// The strategy is the stage's number in this list.
+void read_sharding_strategy(TrainingInput& input, const ObjectReader& megatron) {
+    const auto word = megatron.string("data_parallel_sharding_strategy");
+    if (!word || input.config.engine != EngineKind::megatron_fsdp) return;
+    static constexpr std::array<std::string_view, 4> strategies{"no_shard", "optim", "optim_grads",
+                                                                "optim_grads_params"};
+    const auto found = std::find(strategies.begin(), strategies.end(), *word);
+    if (found == strategies.end())
+        megatron.fail_unknown_word("data_parallel_sharding_strategy", *word, strategies);
+    input.own.zero_stage = static_cast<std::uint32_t>(found - strategies.begin());
+    input.own.zero_stage_key = "megatron.data_parallel_sharding_strategy";
 }
 
 void read_adapter(TrainingInput& input, const ObjectReader& adapter) {
@@ -147,8 +167,10 @@ void read_engine_objects(TrainingInput& input, const ObjectReader& training) {
     read_object(input, training, "adapter", read_adapter);
     read_object(input, training, "fp8", read_fp8);
     read_object(input, training, "moe", read_moe);
-    if (const auto megatron_object = training.object("megatron"))
+    if (const auto megatron_object = training.object("megatron")) {
         input.config.megatron_json = megatron_object->value().dump();
+        read_sharding_strategy(input, *megatron_object);
+    }
 }
 
 void write_engine_objects(ordered_json& training, const TrainingConfig& config) {

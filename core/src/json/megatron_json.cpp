@@ -1,3 +1,7 @@
+#include <array>
+#include <string_view>
+#include <vector>
+
 #include <nlohmann/json.hpp>
 
 #include "engines/megatron_context.hpp"
@@ -42,6 +46,24 @@ MegatronGeneration generation_of(const std::string& engine_version) {
     return MegatronGeneration::core;
 }
 
+/// Options of Megatron-FSDP alone; the sharding strategy is training's zero_stage.
+constexpr std::array<std::string_view, 6> fsdp_keys{
+    "data_parallel_sharding_strategy",   "fsdp_double_buffer",         "nccl_ub",
+    "suggested_communication_unit_size", "outer_dp_sharding_strategy", "fsdp_manual_registration"};
+
+/// Buffers that NCCL has registered are double buffers (DistributedDataParallelConfig.nccl_ub).
+void read_fsdp_options(const ObjectReader& object, MegatronOptions& options) {
+    read_flag(object, "fsdp_double_buffer", options.fsdp_double_buffer);
+    if (object.boolean("nccl_ub").value_or(false)) options.fsdp_double_buffer = true;
+    object.boolean("fsdp_manual_registration");
+    options.suggested_communication_unit_size = object.integer("suggested_communication_unit_size", 1);
+    const auto outer = object.string("outer_dp_sharding_strategy");
+    if (outer && *outer != "no_shard") {
+        const std::string_view known[] = {"no_shard"};
+        object.fail_unknown_word("outer_dp_sharding_strategy", *outer, known);
+    }
+}
+
 }  // namespace
 
 MegatronOptions read_megatron_options(const TrainingConfig& training) {
@@ -53,27 +75,31 @@ MegatronOptions read_megatron_options(const TrainingConfig& training) {
 
     const nlohmann::json json = parse_json(training.megatron_json, "");
     const ObjectReader object(json, {"", "/training/megatron"});
-    object.allow_only({"transformer_impl",
-                       "gradient_accumulation_fusion",
-                       "overlap_grad_reduce",
-                       "overlap_param_gather",
-                       "deterministic_mode",
-                       "num_distributed_optimizer_instances",
-                       "pad_buckets_for_high_nccl_busbw",
-                       "ddp_bucket_size",
-                       "create_attention_mask_in_dataloader",
-                       "masked_softmax_fusion",
-                       "cross_entropy_fusion_impl",
-                       "recompute_method",
-                       "recompute_num_layers",
-                       "use_precision_aware_optimizer",
-                       "main_params_dtype",
-                       "main_grads_dtype",
-                       "exp_avg_dtype",
-                       "exp_avg_sq_dtype",
-                       "store_param_remainders",
-                       "tp_comm_overlap",
-                       "overlap_p2p_comm"});
+    std::vector<std::string_view> keys{"transformer_impl",
+                                       "gradient_accumulation_fusion",
+                                       "overlap_grad_reduce",
+                                       "overlap_param_gather",
+                                       "deterministic_mode",
+                                       "num_distributed_optimizer_instances",
+                                       "pad_buckets_for_high_nccl_busbw",
+                                       "ddp_bucket_size",
+                                       "create_attention_mask_in_dataloader",
+                                       "masked_softmax_fusion",
+                                       "cross_entropy_fusion_impl",
+                                       "recompute_method",
+                                       "recompute_num_layers",
+                                       "use_precision_aware_optimizer",
+                                       "main_params_dtype",
+                                       "main_grads_dtype",
+                                       "exp_avg_dtype",
+                                       "exp_avg_sq_dtype",
+                                       "store_param_remainders",
+                                       "tp_comm_overlap",
+                                       "overlap_p2p_comm"};
+    if (training.engine == EngineKind::megatron_fsdp)
+        keys.insert(keys.end(), fsdp_keys.begin(), fsdp_keys.end());
+    object.allow_only(keys);
+    read_fsdp_options(object, options);
     read_choice(object, "transformer_impl", "transformer_engine", "local", options.transformer_engine);
     read_flag(object, "gradient_accumulation_fusion", options.gradient_accumulation_fusion);
     read_flag(object, "overlap_grad_reduce", options.overlap_grad_reduce);

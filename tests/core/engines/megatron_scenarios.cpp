@@ -77,4 +77,21 @@ Scenario megatron_scenario(const std::string& family, const MegatronCase& wanted
     return scenario;
 }
 
+std::uint64_t resident_of(const Plan& plan, std::size_t group, Category category) {
+    const StepProgram& program = plan.programs[plan.rank_groups[group].program];
+    std::uint64_t bytes = 0;
+    for (const Section* section : {&program.load, &program.init}) {
+        for (const Operation& operation : section->operations) {
+            const auto* allocation = std::get_if<Allocate>(&operation.body);
+            const auto* release = std::get_if<Free>(&operation.body);
+            const BufferId id = allocation ? allocation->buffer : release ? release->buffer : no_buffer;
+            if (id == no_buffer || program.buffers[id].category != category) continue;
+            const std::uint64_t size =
+                program.buffers[id].elements * bytes_per_element(program.buffers[id].dtype);
+            bytes = allocation ? bytes + size : bytes - size;
+        }
+    }
+    return bytes;
+}
+
 }  // namespace zeroplan

@@ -1,7 +1,7 @@
 #pragma once
 #include <string>
 
-#include "zeroplan/scenario.hpp"
+#include "zeroplan/plan.hpp"
 
 namespace zeroplan {
 
@@ -24,5 +24,8 @@ struct MegatronCase {
 /// `family`: "gpt" (LayerNorm, GELU, biases, learned positions), "llama", or "deepseek" (latent attention; 8
 /// experts of 32, 2 a token, one shared, in all layers but the first).
 Scenario megatron_scenario(const std::string& family, const MegatronCase& wanted);
+
+/// Bytes of `category` that rank group `group` holds between steps, as the tensors' sizes.
+std::uint64_t resident_of(const Plan& plan, std::size_t group, Category category);
 
 }  // namespace zeroplan

@@ -268,9 +268,6 @@ TEST(Native, RefusesWhatItDoesNotDoByName) {
     scenario.training.tensor_parallel = 1;
     scenario.training.optimizer = Optimizer::adafactor;
     EXPECT_THROW(make_plan(scenario), Error);
-    scenario.training.optimizer = Optimizer::adam;
-    scenario.training.engine = EngineKind::megatron_fsdp;
-    EXPECT_THROW(make_plan(scenario), Error);
 }
 
 TEST(Native, RefusesKeysThatWouldChangeNothing) {

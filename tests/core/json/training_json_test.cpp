@@ -111,6 +111,27 @@ TEST(ReadTraining, RefusesObjectsOfOtherEngines) {
               "/training/fsdp/wrap");
 }
 
+TEST(ReadTraining, MegatronFsdpsStrategyIsTheStage) {
+    const auto stage = [](const char* text) { return with_engine_defaults(read(text)).zero_stage; };
+    EXPECT_EQ(stage(R"({"engine": "megatron_fsdp"})"), 3U);
+    EXPECT_EQ(
+        stage(R"({"engine": "megatron_fsdp", "megatron": {"data_parallel_sharding_strategy": "optim"}})"),
+        1U);
+    EXPECT_EQ(
+        error_of([] {
+            read(R"({"engine": "megatron_fsdp", "megatron": {"data_parallel_sharding_strategy": "all"}})");
+        })
+            .place()
+            .pointer,
+        "/training/megatron/data_parallel_sharding_strategy");
+    EXPECT_THROW(stage(R"({"engine": "megatron_fsdp", "zero_stage": 3,
+                           "megatron": {"data_parallel_sharding_strategy": "optim"}})"),
+                 Error);
+    EXPECT_EQ(
+        error_of([] { read(R"({"engine": "megatron_fsdp", "fsdp": {"wrap": "layer"}})"); }).place().pointer,
+        "/training/fsdp/wrap");
+}
+
 TEST(ReadTraining, ChecksTheObjectsInside) {
     EXPECT_EQ(error_of([] { read(R"({"adapter": {"rank": 8, "targets": []}})"); }).place().pointer,
               "/training/adapter/kind");

@@ -63,6 +63,13 @@ void refuse_unknown_keys(const ObjectReader& zero) {
         if (!key.other_name.empty()) known.push_back(key.other_name);
     }
     zero.allow_only(known);
+    // What the plan doesn't read has to be of its type, as pydantic wants it.
+    for (const ZeroKey& key : zero_keys())
+        for (const std::string_view name : {key.name, key.other_name}) {
+            if (name.empty() || is_auto(zero, name)) continue;
+            if (key.value == ZeroValue::flag) zero.boolean(name);
+            if (key.value == ZeroValue::count) zero.integer(name);
+        }
 }
 
 void read_stage3(const ObjectReader& zero, std::uint64_t hidden, DeepSpeedOptions& options) {

@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "json/deepspeed_words.hpp"
 #include "json/read_word.hpp"
 
 namespace zeroplan {
@@ -67,26 +68,6 @@ void read_fsdp(TrainingInput& input, const ObjectReader& fsdp) {
         input.own.zero_stage = *options.reshard_after_forward == 0 ? 2 : 3;
         input.own.zero_stage_key = "fsdp.reshard_after_forward";
     }
-}
-
-std::optional<DType> read_deepspeed_dtype(const ObjectReader& object, std::string_view key) {
-    const auto text = object.string(key);
-    if (!text) return std::nullopt;
-    for (const DType dtype : {DType::fp32, DType::fp16, DType::bf16})
-        if (to_string(dtype) == *text) return dtype;
-    fail_wrong_word(object, key, *text, {"fp32", "fp16", "bf16"});
-}
-
-void read_deepspeed(TrainingInput& input, const ObjectReader& deepspeed) {
-    input.config.deepspeed_json = deepspeed.value().dump();
-    if (const auto zero = deepspeed.object("zero_optimization")) {
-        const auto stage = zero->integer("stage", 0, 3);
-        if (stage) input.own.zero_stage = static_cast<std::uint32_t>(*stage);
-        input.own.zero_stage_key = "deepspeed.zero_optimization.stage";
-    }
-    if (const auto types = deepspeed.object("data_types"))
-        input.own.gradient_dtype = read_deepspeed_dtype(*types, "grad_accum_dtype");
-    input.own.reduce_dtype = read_deepspeed_dtype(deepspeed, "communication_data_type");
 }
 
 /// The strategy is the stage's number in this list.
@@ -163,7 +144,10 @@ void read_engine_objects(TrainingInput& input, const ObjectReader& training) {
     check_owner(training, "deepspeed", engine, {deepspeed});
     check_owner(training, "megatron", engine, {megatron, megatron_fsdp});
     read_object(input, training, "fsdp", read_fsdp);
-    read_object(input, training, "deepspeed", read_deepspeed);
+    if (const auto deepspeed = training.object("deepspeed")) {
+        input.config.deepspeed_json = deepspeed->value().dump();
+        read_deepspeed_words(input, training, *deepspeed);
+    }
     read_object(input, training, "adapter", read_adapter);
     read_object(input, training, "fp8", read_fp8);
     read_object(input, training, "moe", read_moe);

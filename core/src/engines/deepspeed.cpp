@@ -118,7 +118,8 @@ private:
                                      .ranks = ranks,
                                      .rank = same.representative,
                                      .replicas = training_.data_parallel / ranks,
-                                     .pipelined = place.pipe_engine};
+                                     .pipelined = place.pipe_engine,
+                                     .share = same.share};
             output_.programs.push_back(deepspeed_program(rank, place));
             const bool loads_on_host = !place.megatron && training_.zero_stage < 3;
             output_.host.push_back(deepspeed_host(rank, loads_on_host));

@@ -59,7 +59,7 @@ HostMemory partition_on_host(const DeepSpeedRank& rank, bool with_states) {
         largest = std::max(largest, rank.model.parameters[placed.parameter].numel);
     ledger.block(largest, narrow);
     if (rank.training.gradient_accumulation_steps > 1)
-        for (const std::uint32_t p : partition_share(rank.group, rank.model, rank.rank).parameters)
+        for (const std::uint32_t p : rank.share.parameters)
             ledger.block(rank.model.parameters[p].numel, narrow);
     if (with_states) add_states(ledger, rank, partition);
     return ledger.memory();

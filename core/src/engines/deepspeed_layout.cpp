@@ -71,9 +71,16 @@ std::vector<RankClass> ranks_by_share(const FlatGroup& group, const ModelSpec& m
         if (position++ % together == 0) classes.push_back({.members = {}, .shares = 0});
         ++classes.back().shares;
         classes.back().representative = members.front();  // keys ascend: the last one is the largest
+        // The one that overlaps most need not hold the largest piece.
+        classes.back().share.largest_piece = std::max(classes.back().share.largest_piece, key.second);
         classes.back().members.insert(classes.back().members.end(), members.begin(), members.end());
     }
-    for (RankClass& ranks : classes) std::sort(ranks.members.begin(), ranks.members.end());
+    for (RankClass& ranks : classes) {
+        std::sort(ranks.members.begin(), ranks.members.end());
+        const std::uint64_t piece = ranks.share.largest_piece;
+        ranks.share = partition_share(group, model, ranks.representative);
+        ranks.share.largest_piece = piece;
+    }
     std::sort(classes.begin(), classes.end(),
               [](const RankClass& a, const RankClass& b) { return a.members.front() < b.members.front(); });
     return classes;

@@ -34,6 +34,8 @@ struct RankClass {
     std::uint64_t representative = 0;
     std::vector<std::uint64_t> members;
     std::size_t shares = 1;  ///< different shares among the members: 1 is exact
+    /// The representative's, with the largest whole_numel and the largest piece of any member.
+    PartitionShare share{};
 };
 /// Ranks by what their partitions overlap. At most `most` classes: beyond, ranks that are next to each other
 /// in size stand together under the largest of them.

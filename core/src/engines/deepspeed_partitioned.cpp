@@ -9,7 +9,7 @@ DeepSpeedPartitioned::DeepSpeedPartitioned(const DeepSpeedRank& rank, ProgramBui
     : rank_(rank),
       builder_(builder),
       parameters_(rank, builder),
-      share_(partition_share(rank.group, rank.model, rank.rank)),
+      share_(rank.share),
       overlaps_(rank.model.parameters.size(), false),
       kept_(rank.model.parameters.size(), no_buffer) {
     for (const std::uint32_t p : share_.parameters) overlaps_[p] = true;

@@ -17,6 +17,7 @@ struct DeepSpeedRank {
     std::uint64_t ranks = 1, rank = 0;  ///< of the shard group, and which one this is
     std::uint64_t replicas = 1;
     bool pipelined = false;
+    PartitionShare share{};  ///< of the ranks that the program stands for, at stages 1 and 2
 };
 
 /// True if the rank's training keeps the optimizer's part on the host.

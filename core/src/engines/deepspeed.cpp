@@ -64,7 +64,7 @@ public:
         if (!scenario_.cluster.gpu.is_host)
             output_.constants.push_back(cublas_workspace_constant(scenario_.cluster));
         if (!runs_megatron(training_)) {
-            if (training_.zero_stage < 3) output_.constants.push_back(loading_constant());
+            output_.constants.push_back(loading_constant());
             const auto last = static_cast<std::uint32_t>(scenario_.model.blocks.size() - 1);
             plan_stage(scenario_.model, {.blocks = {0, last}});
             warn_of_joined_ranks();
@@ -82,7 +82,15 @@ public:
     }
 
 private:
+    bool loads_whole() const { return training_.zero_stage < 3 || !options_.zero_init; }
+
     Constant loading_constant() const {
+        if (!loads_whole())
+            return {
+                "host_load_bytes_per_process", 0, "B",
+                "zero.Init partitions parameters as they are made, as from_pretrained under a Trainer has "
+                "it; deepspeed.zero_init false: an ordinary module, given to deepspeed.initialize whole",
+                "assumption"};
         const std::uint64_t bytes =
             scenario_.model.parameter_count() * bytes_per_element(training_.parameter_dtype);
         return {"host_load_bytes_per_process", static_cast<double>(bytes), "B",
@@ -121,7 +129,7 @@ private:
                                      .pipelined = place.pipe_engine,
                                      .share = same.share};
             output_.programs.push_back(deepspeed_program(rank, place));
-            const bool loads_on_host = !place.megatron && training_.zero_stage < 3;
+            const bool loads_on_host = !place.megatron && loads_whole();
             output_.host.push_back(deepspeed_host(rank, loads_on_host));
             output_.program_ranks.push_back(
                 shifted(fsdp2_world_ranks(same.members, ranks, training_.tensor_parallel, world), first));

@@ -65,6 +65,7 @@ struct DeepSpeedOptions {
     std::uint64_t max_live_parameters = 1'000'000'000, max_reuse_distance = 1'000'000'000;
     bool allgather_sequential = false, use_all_reduce_for_fetch_params = false;
     bool gather_16bit_weights_on_model_save = false;
+    bool zero_init = true;  ///< stage 3: parameters are partitioned as they are made, not all at once later
     std::uint64_t hpz_partition_size = 1;
     bool quantized_weights = false, quantized_gradients = false, quantized_nontrainable_weights = false;
     std::uint64_t mics_shard_size = 0;  ///< 0: no MiCS

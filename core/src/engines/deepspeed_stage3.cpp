@@ -34,26 +34,40 @@ DeepSpeedStage3::DeepSpeedStage3(const DeepSpeedRank& rank, ProgramBuilder& buil
 
 // --- what stays
 
-/// zero.Init: every parameter is partitioned as soon as it is made.
+/// zero.Init: every parameter is partitioned as soon as it is made. Without it, deepspeed.initialize moves
+/// the whole module to the device before it partitions one parameter after another. source:
+/// DeepSpeedEngine._configure_distributed_model, DeepSpeedZeRoOffload._convert_to_zero_parameters.
 void DeepSpeedStage3::load() {
+    std::vector<BufferId> module;
+    if (!rank_.options.zero_init)
+        for (std::uint32_t p = 0; p < shards_.size(); ++p)
+            module.push_back(rank_.model.parameters[p].shared_with ? no_buffer : make_whole(p));
     for (std::uint32_t p = 0; p < shards_.size(); ++p) {
-        const Parameter& parameter = rank_.model.parameters[p];
-        if (parameter.shared_with) continue;
-        StoredAs as = stored_as(parameter, rank_.training.parameter_dtype);
-        if (is_frozen(p) && rank_.options.quantized_nontrainable_weights) as = {DType::uint8};
-        Buffer whole{.role = BufferRole::parameters,
-                     .category = Category::parameters,
-                     .dtype = as.dtype,
-                     .owner = p,
-                     .elements = as.elements(shard(p) * rank_.ranks)};
-        const BufferId made = builder_.allocate(whole);
+        if (rank_.model.parameters[p].shared_with) continue;
+        const BufferId made = module.empty() ? make_whole(p) : module[p];
         if (!parameters_on_host()) {
+            const StoredAs as = loaded_as(p);
+            Buffer whole = builder_.buffer(made);
             whole.elements = as.elements(shard(p));
             shards_[p] = builder_.allocate(whole);
             if (!is_frozen(p)) loaded_.push_back(shards_[p]);
         }
         builder_.free(made);
     }
+}
+
+StoredAs DeepSpeedStage3::loaded_as(std::uint32_t p) const {
+    if (is_frozen(p) && rank_.options.quantized_nontrainable_weights) return {DType::uint8};
+    return stored_as(rank_.model.parameters[p], rank_.training.parameter_dtype);
+}
+
+BufferId DeepSpeedStage3::make_whole(std::uint32_t p) {
+    const StoredAs as = loaded_as(p);
+    return builder_.allocate({.role = BufferRole::parameters,
+                              .category = Category::parameters,
+                              .dtype = as.dtype,
+                              .owner = p,
+                              .elements = as.elements(shard(p) * rank_.ranks)});
 }
 
 void DeepSpeedStage3::init() {

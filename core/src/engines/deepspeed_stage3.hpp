@@ -2,6 +2,7 @@
 #include <deque>
 
 #include "engines/deepspeed_coordinator.hpp"
+#include "engines/parameter_storage.hpp"
 
 namespace zeroplan {
 
@@ -45,6 +46,8 @@ private:
     Buffer flat(BufferRole role, Category category, DType dtype, std::uint64_t elements) const {
         return flat_buffer(rank_, role, category, dtype, elements);
     }
+    StoredAs loaded_as(std::uint32_t p) const;
+    BufferId make_whole(std::uint32_t p);
     void load_shards();
     void load_persistent();
     void initialise_sub_group(const SubGroup& group);

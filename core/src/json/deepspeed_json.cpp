@@ -151,6 +151,7 @@ DeepSpeedOptions read_deepspeed_options(const Scenario& scenario) {
             read_zero(*zero, scenario.model.hidden_size, options);
         for (const char* section : {"bf16", "fp16"})
             if (const auto precision = deepspeed.object(section)) read_precision(*precision, options);
+        read_flag(deepspeed, "zero_init", options.zero_init);
         if (const auto aio = deepspeed.object("aio"))
             read_count(*aio, "intra_op_parallelism", options.aio_threads, 1);
     }

@@ -278,6 +278,32 @@ TEST(DeepSpeedStage3, KeepsASecondShardWithHpz) {
     EXPECT_EQ(bytes, 2 * (llama_parameters - 266'240) / 8);
 }
 
+/// Highest bytes of the phase "load" on the device.
+std::uint64_t load_peak(const Plan& plan) {
+    for (const PhaseMemory& phase : plan.rank_groups[0].phases)
+        if (phase.phase == Phase::load) return phase.peak_allocated.count();
+    return 0;
+}
+
+TEST(DeepSpeedStage3, HoldsTheWholeModelFirstWithoutZeroInit) {
+    Scenario scenario = llama(8, 3);
+    const Plan with = make_plan(scenario);
+    scenario.training.deepspeed_json = R"({"zero_init": false})";
+    const Plan without = make_plan(scenario);
+    // 2 bytes a parameter on every GPU, and a shard of the first one before that goes.
+    EXPECT_GE(load_peak(without), 2 * llama_parameters);
+    EXPECT_LE(load_peak(without), 2 * llama_parameters + 2 * 131'072'000 / 8 + 64 * (1U << 20));
+    EXPECT_LE(load_peak(with), 2 * llama_parameters / 8 + 2 * 131'072'000 + 64 * (1U << 20));
+    EXPECT_EQ(with.rank_groups[0].steady.allocated, without.rank_groups[0].steady.allocated);
+    const auto on_host = [](const Plan& plan) {
+        for (const PhaseMemory& phase : plan.rank_groups[0].phases)
+            if (phase.phase == Phase::load) return phase.host_per_node.count();
+        return std::uint64_t{0};
+    };
+    EXPECT_EQ(on_host(with), 0U);
+    EXPECT_GE(on_host(without), 2 * llama_parameters);
+}
+
 TEST(DeepSpeedHost, HoldsMasterGradientsAndMomentsOfThePartition) {
     Scenario scenario = llama(8, 2);
     scenario.training.offload_optimizer = OffloadTarget::cpu;

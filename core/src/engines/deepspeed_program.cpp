@@ -97,6 +97,8 @@ public:
         pipe_.allocate_receive_buffers();
         build_step();
         program_.save = {"save", 1, {}};
+        builder_.begin(program_.save);
+        if (auto* stage3 = std::get_if<DeepSpeedStage3>(&wrapper_)) stage3->save();
         return std::move(program_);
     }
 

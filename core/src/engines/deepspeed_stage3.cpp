@@ -1,6 +1,7 @@
 #include "engines/deepspeed_stage3.hpp"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "engines/parameter_storage.hpp"
@@ -241,6 +242,45 @@ OperationId DeepSpeedStage3::step() {
         builder_.free(std::exchange(gradients_, no_buffer));
     coordinator_.drop_secondary_shards();
     return position;
+}
+
+namespace {
+
+/// "model.layers.0.mlp.up_proj" of a weight or bias.
+std::string_view module_of(const Parameter& parameter) {
+    return std::string_view(parameter.name).substr(0, parameter.name.rfind('.'));
+}
+
+}  // namespace
+
+/// source: DeepSpeedEngine._zero3_consolidated_16bit_state_dict (GatheredParameters of a module).
+void DeepSpeedStage3::save() {
+    if (!rank_.options.gather_16bit_weights_on_model_save) return;
+    std::vector<BufferId> module;
+    const auto release = [&] {
+        for (const BufferId whole : std::exchange(module, {}))
+            builder_.free(whole, builder_.last(Stream::gather));
+    };
+    for (std::uint32_t p = 0; p < shards_.size(); ++p) {
+        const Parameter& parameter = rank_.model.parameters[p];
+        if (p > 0 && module_of(parameter) != module_of(rank_.model.parameters[p - 1])) release();
+        if (parameter.shared_with || coordinator_.is_persistent(p)) continue;
+        const Buffer whole{.role = BufferRole::consolidated,
+                           .category = Category::gathered_parameters,
+                           .dtype = loaded_as(p).dtype,
+                           .owner = p,
+                           .elements = shard(p) * rank_.ranks};
+        module.push_back(builder_.allocate(whole, Stream::gather));
+        builder_.on_stream(Stream::gather,
+                           Collective{.kind = CollectiveKind::all_gather,
+                                      .group = GroupKind::shard_group,
+                                      .send = {shards_[p] != no_buffer ? shards_[p] : module.back()},
+                                      .receive = {module.back()},
+                                      .dtype = whole.dtype,
+                                      .elements = whole.elements,
+                                      .unit = p});
+    }
+    release();
 }
 
 /// _prepare_sub_group … _release_sub_group: the sub-group's gradients flat, then wide.

@@ -35,6 +35,8 @@ public:
     void gradient_ready(std::uint32_t parameter, BufferId gradient);
     void end_backward(bool last);
     OperationId step();
+    /// stage3_gather_16bit_weights_on_model_save: every module's own parameters whole, one module at a time.
+    void save();
     const std::vector<BufferId>& states_of_first_step() const { return lazy_states_; }
 
 private:

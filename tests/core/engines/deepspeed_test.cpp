@@ -278,6 +278,27 @@ TEST(DeepSpeedStage3, KeepsASecondShardWithHpz) {
     EXPECT_EQ(bytes, 2 * (llama_parameters - 266'240) / 8);
 }
 
+TEST(DeepSpeedStage3, GathersAModuleAtATimeWhereAskedToWhenItSaves) {
+    Scenario scenario = llama(8, 3);
+    EXPECT_TRUE(run_engine(scenario).programs.front().save.operations.empty());
+    scenario.training.deepspeed_json =
+        R"({"zero_optimization": {"stage3_gather_16bit_weights_on_model_save": true}})";
+    const StepProgram program = run_engine(scenario).programs.front();
+    std::uint64_t live = 0, most = 0, all = 0;
+    for (const Operation& operation : program.save.operations) {
+        if (const auto* a = std::get_if<Allocate>(&operation.body)) {
+            live += program.buffers[a->buffer].elements;
+            all += program.buffers[a->buffer].elements;
+        }
+        if (const auto* f = std::get_if<Free>(&operation.body)) live -= program.buffers[f->buffer].elements;
+        most = std::max(most, live);
+    }
+    EXPECT_EQ(most, 131'072'000U);  // the embedding, or the output layer
+    EXPECT_EQ(all, llama_parameters - 266'240);
+    EXPECT_EQ(live, 0U);
+    EXPECT_EQ(hazards(program), std::vector<std::string>{});
+}
+
 /// Highest bytes of the phase "load" on the device.
 std::uint64_t load_peak(const Plan& plan) {
     for (const PhaseMemory& phase : plan.rank_groups[0].phases)

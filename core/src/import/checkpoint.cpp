@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "import/config_json.hpp"
+#include "import/fused_experts.hpp"
 #include "import/infer_config.hpp"
 #include "import/stack_checkpoint.hpp"
 #include "json/parse.hpp"
@@ -97,8 +98,9 @@ ModelSpec described_model(const CheckpointHeader& checkpoint, const std::string&
 
 }  // namespace
 
-ModelSpec read_checkpoint(const CheckpointHeader& checkpoint, const std::string& name,
-                          const ObjectReader& model, const LoweringOptions& options) {
+ModelSpec read_checkpoint(const CheckpointHeader& saved, const std::string& name, const ObjectReader& model,
+                          const LoweringOptions& options) {
+    const CheckpointHeader checkpoint = with_fused_experts(saved);
     ModelSpec result = described_model(checkpoint, name, model, options);
     check_parameters(result, checkpoint);
     check_nothing_is_left(result, checkpoint);

@@ -5,8 +5,8 @@
 
 namespace zeroplan {
 
-/// The config.json that a checkpoint's names and shapes tell of, for Llama's and GPT-2's names, with a list
-/// "notes" of what was assumed. Throws Error{not_supported} for other names.
+/// The config.json that a checkpoint's names and shapes tell of, with a list "notes" of what was assumed.
+/// Throws Error{not_supported} for names of no family that is recognised.
 nlohmann::json infer_config(const CheckpointHeader& checkpoint);
 
 }  // namespace zeroplan

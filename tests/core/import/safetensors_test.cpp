@@ -118,6 +118,127 @@ TEST_F(Safetensors, InfersGpt2WithoutItsPrefixAndWithItsMasks) {
     EXPECT_EQ(read("gpt2.safetensors").heads, 12U);
 }
 
+/// Models of two or three small layers, one a family and its variants.
+std::vector<json> small_models() {
+    const auto with = [](json config, const json& more) {
+        config.update(more);
+        return config;
+    };
+    const json sizes = {{"hidden_size", 256},       {"intermediate_size", 512},   {"num_hidden_layers", 2},
+                        {"num_attention_heads", 4}, {"num_key_value_heads", 2},   {"vocab_size", 1000},
+                        {"head_dim", 64},           {"tie_word_embeddings", true}};
+    const json experts = {{"num_experts", 4},
+                          {"num_experts_per_tok", 2},
+                          {"num_local_experts", 4},
+                          {"moe_intermediate_size", 96},
+                          {"shared_expert_intermediate_size", 160}};
+    std::vector<json> models;
+    for (const char* type : {"gemma2", "gemma3_text", "olmo2", "phi3", "starcoder2"})
+        models.push_back(with(sizes, {{"model_type", type}}));
+    for (const char* type : {"mixtral", "qwen2_moe", "qwen3_moe"})
+        models.push_back(with(with(sizes, experts), {{"model_type", type}}));
+    json equal = sizes;
+    for (const char* key : {"num_key_value_heads", "head_dim"}) equal.erase(key);
+    for (const char* type : {"phi", "gpt_neox", "bert", "gpt_neo", "gptj"})
+        models.push_back(with(equal, {{"model_type", type}, {"tie_word_embeddings", type[0] == 'b'}}));
+    models.push_back(with(equal, {{"model_type", "gpt_neo"}}));
+    equal.erase("intermediate_size");
+    models.push_back(with(equal, {{"model_type", "bloom"}}));
+    models.push_back(with(equal, {{"model_type", "falcon"}}));
+    models.push_back(with(equal, {{"model_type", "falcon"},
+                                  {"multi_query", false},
+                                  {"bias", true},
+                                  {"parallel_attn", false},
+                                  {"alibi", true}}));
+    models.push_back(
+        with(equal, {{"model_type", "falcon"}, {"new_decoder_architecture", true}, {"num_kv_heads", 2}}));
+    for (const bool before : {true, false})
+        models.push_back(with(equal, {{"model_type", "opt"},
+                                      {"ffn_dim", 512},
+                                      {"do_layer_norm_before", before},
+                                      {"word_embed_proj_dim", before ? 256 : 128}}));
+    models.push_back(
+        {{"model_type", "mpt"}, {"d_model", 256}, {"n_heads", 4}, {"n_layers", 2}, {"vocab_size", 1000}});
+    for (const char* architecture : {"BertModel", "BertForMaskedLM", "BertForPreTraining",
+                                     "BertForTokenClassification", "BertForSequenceClassification"})
+        models.push_back(with(
+            equal, {{"model_type", "bert"}, {"intermediate_size", 512}, {"architectures", {architecture}}}));
+    for (const char* projection : {"relu", "gated-gelu"})
+        models.push_back({{"model_type", "t5"},
+                          {"d_model", 256},
+                          {"d_ff", 512},
+                          {"num_layers", 2},
+                          {"num_decoder_layers", 3},
+                          {"num_heads", 4},
+                          {"d_kv", 32},
+                          {"vocab_size", 1000},
+                          {"feed_forward_proj", projection},
+                          {"tie_word_embeddings", std::string(projection) == "relu"}});
+    models.push_back(
+        {{"model_type", "mamba"}, {"hidden_size", 256}, {"num_hidden_layers", 2}, {"vocab_size", 1000}});
+    return models;
+}
+
+/// Names and shapes of a checkpoint say what the model is; every parameter comes out as it was.
+TEST_F(Safetensors, RecognisesFamiliesByTheirTensors) {
+    for (const json& config : small_models()) {
+        const ModelSpec expected = read_model(config, "", {});
+        write("model.safetensors", shapes_of(expected));
+        try {
+            const ModelSpec model = read("model.safetensors");
+            EXPECT_EQ(model.parameters, expected.parameters) << config;
+            EXPECT_EQ(model.batch, expected.batch) << config;
+        } catch (const Error& error) {
+            ADD_FAILURE() << config << ": " << error.message();
+        }
+    }
+}
+
+/// As Mixtral's and Qwen's checkpoints are saved: an expert's weights by themselves.
+std::map<std::string, std::vector<std::uint64_t>> unfused(
+    const std::map<std::string, std::vector<std::uint64_t>>& shapes, bool mixtral) {
+    std::map<std::string, std::vector<std::uint64_t>> saved;
+    for (const auto& [name, shape] : shapes) {
+        const auto experts = name.find("mlp.experts."), router = name.find("mlp.gate.weight");
+        const auto base = name.substr(0, std::min(experts, router));
+        const std::string module = mixtral ? "block_sparse_moe." : "mlp.";
+        if (router != std::string::npos) saved[base + module + "gate.weight"] = shape;
+        if (experts == std::string::npos && router == std::string::npos) saved[name] = shape;
+        if (experts == std::string::npos) continue;
+        for (std::uint64_t e = 0; e < shape[0]; ++e) {
+            const std::string expert = base + module + "experts." + std::to_string(e) + ".";
+            if (name.ends_with("down_proj")) {
+                saved[expert + (mixtral ? "w2" : "down_proj") + ".weight"] = {shape[1], shape[2]};
+                continue;
+            }
+            for (const char* half : {mixtral ? "w1" : "gate_proj", mixtral ? "w3" : "up_proj"})
+                saved[expert + half + ".weight"] = {shape[1] / 2, shape[2]};
+        }
+    }
+    return saved;
+}
+
+TEST_F(Safetensors, TakesExpertsThatAreSavedOneByOne) {
+    for (const json& config : small_models()) {
+        const std::string type = config.at("model_type");
+        if (type != "mixtral" && !type.ends_with("_moe")) continue;
+        const ModelSpec expected = read_model(config, "", {});
+        write("model.safetensors", unfused(shapes_of(expected), type == "mixtral"));
+        EXPECT_EQ(read("model.safetensors").parameters, expected.parameters) << config;
+        write_text("config.json", config.dump());
+        EXPECT_EQ(read(".").parameters, expected.parameters) << config;
+        fs::remove(folder_ / "config.json");
+    }
+}
+
+TEST_F(Safetensors, RefusesLatentAttentionWhoseHeadsNoShapeTells) {
+    write("deepseek.safetensors", {{"model.embed_tokens.weight", {1000, 64}},
+                                   {"model.layers.0.self_attn.kv_a_proj_with_mqa.weight", {24, 64}}});
+    const Error error = error_of("deepseek.safetensors");
+    EXPECT_EQ(error.code(), ErrorCode::not_supported);
+    EXPECT_THAT(error.hint(), HasSubstr("config.json"));
+}
+
 TEST_F(Safetensors, InfersAPlainStackFromNamesAndShapes) {
     const ModelSpec expected = build_plain_stack(
         "x", {{20, 30, true, ActivationFunction::none}, {30, 5, false, ActivationFunction::none}},

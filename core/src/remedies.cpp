@@ -118,6 +118,7 @@ public:
         : plan_(plan),
           scenario_(scenario_json(plan.scenario)),
           ladders_(remedy_ladders(plan.scenario)),
+          sequences_(shorter_sequences(plan.scenario)),
           operations_left_(most_operations) {}
 
     std::vector<Remedy> run() {
@@ -133,11 +134,36 @@ public:
             return order(a) < order(b);
         });
         if (found_.size() > most_remedies) found_.resize(most_remedies);
+        // Last, whatever its step's time: such a step trains with other samples.
+        if (found_.size() < most_remedies && activations_can_help()) add_shorter_sequences();
         if (found_.empty() && !closest_.empty()) add_closest();
         return std::move(found_);
     }
 
 private:
+    /// Behind the other changes that fit as surely, but before new hardware.
+    void add_shorter_sequences() {
+        if (sequences_.changes.empty()) return;
+        // Where the shortest doesn't fit, none does: one plan tells.
+        const Rung shortest{&sequences_, &sequences_.changes.back()};
+        if (const auto& trial = tried({&shortest, 1}); !trial || !trial->fits()) return;
+        const std::size_t before = found_.size();
+        climb(sequences_, std::nullopt, excess(plan_));
+        if (found_.size() == before) return;
+        const auto order = [](const Remedy& r) { return std::pair{r.verdict, r.needs_hardware}; };
+        const auto place = std::find_if(found_.begin(), found_.end() - 1, [&](const Remedy& other) {
+            return order(found_.back()) < order(other);
+        });
+        std::rotate(place, found_.end() - 1, found_.end());
+    }
+
+    /// What stays between steps leaves room on the device.
+    bool activations_can_help() const {
+        return std::all_of(plan_.rank_groups.begin(), plan_.rank_groups.end(), [&](const RankGroup& group) {
+            return group.resident + group.runtime < plan_.memory.capacity;
+        });
+    }
+
     /// The plan with the changes, or nothing where the engine or the cluster can't have them.
     std::optional<Plan> planned_with(std::span<const Rung> rungs) const {
         std::vector<Setting> settings;
@@ -161,9 +187,10 @@ private:
         return entry->second;
     }
 
-    /// Up to the first change that fits together with `given`, or to one after which no other can. `before`
-    /// is the excess without it.
+    /// Up to the first change that fits together with `given`, or to one after which no other can. One that
+    /// fits marginally gives way to a later one that fits for certain. `before` is the excess without it.
     const Change* climb(const Ladder& ladder, std::optional<Rung> given, double before) {
+        const Change* marginal = nullptr;
         for (const Change& change : ladder.changes) {
             std::vector<Rung> rungs;
             if (given) rungs.push_back(*given);
@@ -171,12 +198,20 @@ private:
             const std::optional<Trial>& trial = tried(rungs);
             if (!trial) continue;
             const double gain = before - trial->excess;
-            if (gain <= 0 && ladder.gradual) return nullptr;
-            if (keep(rungs, *trial)) return &change;
-            if (ladder.halving && trial->least() - gain > 1) return nullptr;
+            if (gain <= 0 && ladder.gradual) return marginal;
+            if (trial->fits() && marginal != nullptr) {
+                if (trial->memory.verdict != Verdict::fits) continue;
+                found_.pop_back();
+            }
+            if (keep(rungs, *trial)) {
+                if (trial->memory.verdict == Verdict::fits) return &change;
+                marginal = &change;
+            } else if (ladder.halving && trial->least() - gain > 1) {
+                return marginal;
+            }
             before = trial->excess;
         }
-        return nullptr;
+        return marginal;
     }
 
     /// The mildest pair of every two ladders; with hardware or without, which is cheaper.
@@ -204,7 +239,7 @@ private:
             if (&change == strongest.change) return;
             const std::array rungs{Rung{strongest.ladder, &change}, second};
             const std::optional<Trial>& trial = tried(rungs);
-            if (!trial || !trial->fits()) continue;
+            if (!trial || trial->memory.verdict > found_.back().verdict) continue;
             found_.pop_back();
             keep(rungs, *trial);
             return;
@@ -244,6 +279,7 @@ private:
     const Plan& plan_;
     std::string scenario_;
     std::vector<Ladder> ladders_;
+    Ladder sequences_;
     std::map<std::string, std::optional<Trial>> trials_;  ///< by flags
     std::uint64_t operations_left_;
     std::optional<double> time_before_;

@@ -92,6 +92,19 @@ Ladder larger_gpus(const ClusterSpec& cluster) {
 
 }  // namespace
 
+Ladder shorter_sequences(const Scenario& scenario) {
+    Ladder ladder{.price = "shorter samples"};
+    if (scenario.model.batch != BatchKind::tokens) return ladder;
+    constexpr std::uint64_t shortest = 256;  // below, models of text are rarely trained
+    for (std::uint64_t length = scenario.training.sequence_length;
+         length % 2 == 0 && length / 2 >= shortest;) {
+        length /= 2;
+        ladder.changes.push_back(
+            flag_change("--seq", "/training/sequence_length", fmt::format("{}", length)));
+    }
+    return ladder;
+}
+
 std::vector<Ladder> remedy_ladders(const Scenario& scenario) {
     std::vector<Ladder> ladders{higher_stages(scenario.training), smaller_micro_batches(scenario.training)};
     if (scenario.model.batch == BatchKind::tokens) {

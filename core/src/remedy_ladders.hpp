@@ -24,4 +24,8 @@ struct Ladder {
 /// The ladders that a scenario can be helped with.
 std::vector<Ladder> remedy_ladders(const Scenario& scenario);
 
+/// Halves of the sequence length: another job than the one that was asked for, so that these stand for
+/// themselves. Empty where samples have no length that can be chosen.
+Ladder shorter_sequences(const Scenario& scenario);
+
 }  // namespace zeroplan

@@ -123,6 +123,60 @@ TEST(Remedies, KeepToGpusThatTheMachinesTake) {
         EXPECT_THAT(remedy.flags, testing::Not(HasSubstr("sxm")));
 }
 
+TEST(Remedies, OfferShorterSequencesWhereThereIsRoomInTheList) {
+    const std::string text = scenario("llama-3-8b", R"("zero_stage": 3, "recompute": "full",
+                                      "sequence_length": 131072)",
+                                      R"("topology": "dgx-h100")");
+    const auto remedies = find_remedies(plan_of(text));
+    const auto shorter = std::find_if(remedies.begin(), remedies.end(),
+                                      [](const Remedy& r) { return r.flags.starts_with("--seq "); });
+    ASSERT_NE(shorter, remedies.end());
+    EXPECT_FALSE(shorter->needs_hardware);
+    EXPECT_THAT(shorter->price, HasSubstr("shorter samples"));
+    // Only as short as needed: twice the length doesn't fit for certain.
+    const std::string length = shorter->flags.substr(6);
+    const auto with = [&](const std::string& value) {
+        return plan_of(text, {text_setting("/training/sequence_length", value, "--seq")}).memory;
+    };
+    EXPECT_EQ(with(length).overall_peak_device, shorter->overall_peak_device);
+    EXPECT_EQ(with(length).verdict, Verdict::fits);
+    EXPECT_NE(with(std::to_string(2 * std::stoull(length))).verdict, Verdict::fits);
+    // No length helps where what stays between steps doesn't fit.
+    for (const Remedy& remedy :
+         find_remedies(plan_of(scenario("llama-3-405b", "", R"("topology": "dgx-h100")"))))
+        EXPECT_THAT(remedy.flags, testing::Not(HasSubstr("--seq")));
+}
+
+/// Every change that is named fits for certain, if one of its kind that is stronger does.
+TEST(Remedies, GoOnFromAMarginalChangeToOneThatFits) {
+    bool was_marginal = false;
+    for (const std::uint64_t length : {2048U, 2560U, 3072U, 3584U, 4096U, 5120U, 6144U, 7168U, 8192U}) {
+        const std::string text = scenario(
+            "llama-3-8b",
+            R"("engine": "fsdp2", "micro_batch_size": 8, "sequence_length": )" + std::to_string(length),
+            R"("topology": "dgx-h100")");
+        const Plan plan = plan_of(text);
+        if (plan.memory.verdict != Verdict::does_not_fit) continue;
+        for (const Remedy& remedy : find_remedies(plan)) {
+            if (!remedy.flags.starts_with("--micro-batch") ||
+                remedy.flags.find(" --", 14) == std::string::npos)
+                continue;
+            if (remedy.verdict == Verdict::fits) {
+                const auto size = static_cast<std::uint64_t>(remedy.flags[14] - '0');
+                const auto twice = plan_of(
+                    text,
+                    {text_setting("/training/micro_batch_size", std::to_string(2 * size), ""),
+                     text_setting("/training/gradient_accumulation_steps", std::to_string(4 / size), "")});
+                was_marginal = was_marginal || (size < 8 && twice.memory.verdict == Verdict::marginal);
+                EXPECT_NE(twice.memory.verdict, Verdict::fits) << length;
+            } else {
+                EXPECT_EQ(remedy.flags[14], '1') << length;
+            }
+        }
+    }
+    EXPECT_TRUE(was_marginal) << "no case was marginal on the way";
+}
+
 std::vector<std::string> flags_of(const std::vector<Remedy>& remedies) {
     std::vector<std::string> flags;
     for (const Remedy& remedy : remedies) flags.push_back(remedy.flags);

@@ -36,6 +36,12 @@ struct Describe {
     std::string operator()(const OptimizerStep& op) const { return "optimizer step " + unit(op.unit); }
     std::string operator()(const LoadBatch&) const { return "load micro-batch"; }
     std::string operator()(const Wait&) const { return "wait"; }
+    std::string operator()(const HostCopy& op) const {
+        const bool of_block = op.role == BufferRole::activation;
+        return fmt::format("copy {} of {} {}", to_string(op.role),
+                           of_block ? block_name(op.owner, model) : unit(op.owner), to_string(op.path));
+    }
+    std::string operator()(const HostStep& op) const { return "optimizer step on the host " + unit(op.unit); }
     std::string operator()(const Transfer& op) const {
         const bool gradients = op.channel % 2 == 1;
         return fmt::format("{} {} {} the {} stage", op.send ? "send" : "receive",
@@ -56,6 +62,28 @@ std::string_view to_string(Stream stream) {
             return "reduce";
         case Stream::exchange:
             return "exchange";
+        case Stream::to_host:
+            return "device to host";
+        case Stream::to_device:
+            return "host to device";
+        case Stream::host:
+            return "host";
+        case Stream::nvme:
+            return "nvme";
+    }
+    return "?";
+}
+
+std::string_view to_string(CopyPath path) {
+    switch (path) {
+        case CopyPath::to_host:
+            return "to the host";
+        case CopyPath::to_device:
+            return "to the device";
+        case CopyPath::to_nvme:
+            return "to NVMe";
+        case CopyPath::from_nvme:
+            return "from NVMe";
     }
     return "?";
 }

@@ -34,6 +34,8 @@ StepTimeline figures(const QJsonObject& step) {
     timeline.compute_s = number(step, "compute_s");
     timeline.communication_s = number(step, "communication_s");
     timeline.exposed_communication_s = number(step, "exposed_communication_s");
+    timeline.offload_s = step.value(QLatin1String("offload_s")).toDouble();  // absent in older reports
+    timeline.exposed_offload_s = step.value(QLatin1String("exposed_offload_s")).toDouble();
     timeline.bubble_s = number(step, "bubble_s");
     return timeline;
 }

@@ -12,8 +12,6 @@
 namespace zeroplan::gui {
 
 namespace {
-constexpr std::array<Stream, stream_count> streams{Stream::compute, Stream::gather, Stream::reduce,
-                                                   Stream::exchange};
 constexpr int swatch = 10;
 
 Operation example(OperationBody body) {
@@ -47,16 +45,22 @@ void StreamLanesView::set_lanes(StreamLanes lanes) {
     update();
 }
 
-// Only parallelism inside a layer and between stages exchanges anything: without it the lane is left out.
-std::span<const Stream> StreamLanesView::shown_streams() const {
-    const bool exchanges = !empty() && !lanes_.lane(Stream::exchange).operations.empty();
-    return std::span(streams).first(exchanges ? stream_count : stream_count - 1);
+// Only parallelism inside a layer and between stages exchanges anything, and only what is offloaded goes to
+// the host: lanes beyond the first three are left out where nothing runs on them.
+std::vector<Stream> StreamLanesView::shown_streams() const {
+    std::vector<Stream> shown;
+    for (const Stream stream : all_streams)
+        if (stream < Stream::exchange || (!empty() && !lanes_.lane(stream).operations.empty()))
+            shown.push_back(stream);
+    return shown;
 }
 
 QRectF StreamLanesView::lane_rect(Stream stream) const {
     const QRectF plot = plot_rect();
-    const double height = plot.height() / static_cast<double>(shown_streams().size());
-    return {plot.left(), std::round(plot.top() + height * static_cast<double>(stream)) + 1, plot.width(),
+    const std::vector<Stream> shown = shown_streams();
+    const double height = plot.height() / static_cast<double>(shown.size());
+    const auto place = static_cast<double>(std::find(shown.begin(), shown.end(), stream) - shown.begin());
+    return {plot.left(), std::round(plot.top() + height * place) + 1, plot.width(),
             std::max(3.0, std::round(height) - 3)};
 }
 

@@ -108,7 +108,9 @@ QColor operation_colour(const Operation& operation, bool dark) {
             collective->kind == CollectiveKind::all_gather || collective->kind == CollectiveKind::broadcast;
         return (gathers ? gather_pair : reduce_pair).pick(dark);
     }
-    return (std::holds_alternative<OptimizerStep>(operation.body) ? optimizer_pair : other_pair).pick(dark);
+    const bool steps = std::holds_alternative<OptimizerStep>(operation.body) ||
+                       std::holds_alternative<HostStep>(operation.body);
+    return (steps ? optimizer_pair : other_pair).pick(dark);
 }
 
 QColor ink_on(const QColor& ground) {

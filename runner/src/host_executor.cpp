@@ -27,6 +27,12 @@ OptimizerSettings settings_of(const Plan& plan, std::uint64_t step) {
             .gradient_scale = 1.0F / static_cast<float>(summed)};
 }
 
+[[noreturn]] void refuse_offload() {
+    throw Error(ErrorCode::not_supported, "the host back end offloads nothing",
+                "keep parameters, gradients, optimizer states and activations on the device",
+                {"", "/training"});
+}
+
 }  // namespace
 
 const StepProgram& program_of(const Plan& plan, std::uint64_t rank) {
@@ -122,6 +128,8 @@ HostExecutor::Issued HostExecutor::issue(const Operation& operation) {
                 throw Error(ErrorCode::not_supported, "the host back end runs no pipeline stages",
                             "set pipeline_parallel to 1", {"", "/training/pipeline_parallel"});
             },
+            [&](const HostCopy&) -> Issued { refuse_offload(); },
+            [&](const HostStep&) -> Issued { refuse_offload(); },
             [&](const Accumulate& body) {
                 return dispatch(operation, [this, &body, first] { accumulate(body, first); });
             },

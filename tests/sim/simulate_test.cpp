@@ -86,6 +86,25 @@ TEST(Simulate, EqualsTheClosedFormOnRandomPrograms) {
     }
 }
 
+TEST(Simulate, EqualsTheClosedFormWhereTheHostTakesPart) {
+    ClusterSpec cluster = test::test_cluster(2);
+    cluster.host.dram_bytes_per_s = 400e9;
+    const auto copy = [](CopyPath path) { return HostCopy{.path = path, .bytes = 3'000'000'000}; };
+    const std::vector<Operation> operations{on(Stream::compute, work(40'000'000)),
+                                            on(Stream::reduce, reduce_scatter(20'000'000), {0}),
+                                            on(Stream::to_host, copy(CopyPath::to_host), {1}),
+                                            on(Stream::compute, work(60'000'000)),
+                                            on(Stream::host, HostStep{.bytes = 5'000'000'000}, {2}),
+                                            on(Stream::to_device, copy(CopyPath::to_device), {4, 3}),
+                                            on(Stream::compute, work(10'000'000), {5}),
+                                            host(Wait{}, {6})};
+    const Plan plan = test::test_plan(cluster, {{"step", 3, operations}}, work_buffers);
+    const SimReport report = simulate(plan);
+    expect_equal_times(report.rank_groups[0], report.closed_form, 1e-9);
+    EXPECT_NEAR(report.rank_groups[0].exposed_offload_s / report.closed_form.exposed_offload_s, 1, 1e-9);
+    EXPECT_GT(report.closed_form.exposed_offload_s, 0);
+}
+
 TEST(Simulate, EqualsTheClosedFormOnAPipeline) {
     for (const std::uint64_t message : {0U, 1'000'000U, 100'000'000U}) {
         const Plan plan = test::pipeline_plan({1, 3, 2, 1}, 12, 10'000'000, message);

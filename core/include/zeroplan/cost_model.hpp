@@ -27,7 +27,7 @@ struct WorkCost {
 
 /// Factors on durations by what bounds them, for the ends of the interval.
 struct WorkScale {
-    double products = 1, attention = 1, memory = 1;
+    double products = 1, attention = 1, memory = 1, offload = 1;
 };
 
 /// Times the operations of one scenario's programs: roofline of every operator, bytes of everything else.
@@ -44,6 +44,10 @@ public:
     WorkCost cost(const Accumulate& accumulate) const;
     /// Host time: the batch is copied to the device before the micro-batch starts.
     WorkCost cost(const LoadBatch& load) const;
+    /// At PCIe's rate, or the rank's share of the host's memory or drive, whichever is less.
+    double seconds(const HostCopy& copy) const;
+    /// At the rank's share of the host's memory or cores.
+    double seconds(const HostStep& step) const;
     /// One kernel that reads and writes `bytes`.
     double copy_seconds(double bytes) const { return roofline(0, 1, 2 * bytes, 1).seconds; }
 
@@ -52,6 +56,8 @@ private:
         double linear_flop_per_s = 0, wide_linear_flop_per_s = 0;  ///< the latter in 16 bit under fp8
         double attention_flop_per_s = 0, attention_backward_flop_per_s = 0;
         double memory_bytes_per_s = 0, upload_bytes_per_s = 0, kernel_start_s = 0;
+        double pinned_bytes_per_s = 0, pageable_bytes_per_s = 0, nvme_bytes_per_s = 0;  ///< of a rank
+        double host_step_bytes_per_s = 0;
     };
     double buffer_bytes(BufferId buffer) const;
     double operand_elements(const Operand& operand) const;
@@ -68,6 +74,8 @@ private:
     const TrainingConfig& training_;
     const ShardLayout& layout_;
     const StepProgram& program_;
+    void set_offload_rates(const ClusterSpec& cluster, double scale);
+
     const cost::Constants* constants_;
     Rates rates_;
     bool delayed_scaling_ = false;

@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -14,9 +15,17 @@
 namespace zeroplan {
 
 /// FIFO queues of one rank. The host issues operations in program order; streams run them in issue order.
-/// `exchange` carries what overlaps with compute inside a layer and between pipeline stages.
-enum class Stream : std::uint8_t { compute, gather, reduce, exchange };
-inline constexpr std::size_t stream_count = 4;
+/// `exchange` carries what overlaps with compute inside a layer and between pipeline stages. What is
+/// offloaded goes `to_host` and comes back `to_device`, each direction for itself; `host` is what the host's
+/// cores do to it, `nvme` what its drives read and write.
+enum class Stream : std::uint8_t { compute, gather, reduce, exchange, to_host, to_device, host, nvme };
+inline constexpr std::size_t stream_count = 8;
+inline constexpr std::array<Stream, stream_count> all_streams{
+    Stream::compute, Stream::gather,    Stream::reduce, Stream::exchange,
+    Stream::to_host, Stream::to_device, Stream::host,   Stream::nvme};
+constexpr bool is_offload(Stream stream) {
+    return stream >= Stream::to_host;
+}
 std::string_view to_string(Stream stream);
 
 using BufferId = std::uint32_t;
@@ -153,13 +162,36 @@ struct LoadBatch {
     friend bool operator==(const LoadBatch&, const LoadBatch&) = default;
 };
 
+enum class CopyPath : std::uint8_t { to_host, to_device, to_nvme, from_nvme };
+std::string_view to_string(CopyPath path);
+
+/// A rank's tensors on their way between the memories of device and host, or between the host's and a drive.
+struct HostCopy {
+    CopyPath path = CopyPath::to_host;
+    BufferRole role = BufferRole::gradients;  ///< what they hold
+    std::uint32_t owner = 0;                  ///< unit; of activations the block
+    std::uint64_t bytes = 0;
+    BufferId buffer = no_buffer;  ///< the device's side, where it is one buffer
+    bool pinned = true;           ///< the host's side is page-locked
+    friend bool operator==(const HostCopy&, const HostCopy&) = default;
+};
+
+/// The host's cores update a unit's owned elements in its memory.
+struct HostStep {
+    std::uint32_t unit = 0;
+    std::uint64_t elements = 0;
+    std::uint64_t bytes = 0;  ///< read and written
+    bool fused = true;        ///< one pass over all tensors, vectorised and threaded; else one a kernel
+    friend bool operator==(const HostStep&, const HostStep&) = default;
+};
+
 /// The host blocks until the operations it waits for have ended.
 struct Wait {
     friend bool operator==(const Wait&, const Wait&) = default;
 };
 
-using OperationBody =
-    std::variant<Allocate, Free, Collective, Accumulate, Compute, OptimizerStep, LoadBatch, Wait, Transfer>;
+using OperationBody = std::variant<Allocate, Free, Collective, Accumulate, Compute, OptimizerStep, LoadBatch,
+                                   Wait, Transfer, HostCopy, HostStep>;
 
 /// Starts when the host has issued it, its stream is free and every operation in `waits` has ended.
 /// Allocate, Free, LoadBatch and Wait take no stream.

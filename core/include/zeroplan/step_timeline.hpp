@@ -19,12 +19,14 @@ struct TimedOperation {
 
 /// A steady step in time, as the closed form or the simulation sees it.
 struct StepTimeline {
-    std::vector<TimedOperation>
-        operations;  ///< Compute, OptimizerStep, Collective, Accumulate; in issue order
+    std::vector<TimedOperation> operations;  ///< Compute, OptimizerStep, Collective, Accumulate, copies and
+                                             ///< host steps; in issue order
     double step_time_s = 0;
     double compute_s = 0;                ///< time with a compute operation running
     double communication_s = 0;          ///< sum over collectives of their durations
     double exposed_communication_s = 0;  ///< step time in which only communication runs
+    double offload_s = 0;                ///< sum of copies to and from the host and of its work
+    double exposed_offload_s = 0;        ///< step time in which only those run
     double bubble_s = 0;                 ///< step time in which nothing runs
     double low_s = 0, high_s = 0;        ///< interval of step_time_s
     std::string fidelity;                ///< "closed form", "coupled flows"

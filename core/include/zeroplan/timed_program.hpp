@@ -26,15 +26,27 @@ inline constexpr std::uint32_t host_at_start = 0xfffffffeU;
 inline constexpr std::uint32_t no_collective = 0xffffffffU;
 inline constexpr std::uint32_t no_channel = 0xffffffffU;
 
+/// By lane, nodes to wait for.
+using NodeWaits = std::array<std::uint32_t, lane_count>;
+constexpr NodeWaits no_waits() {
+    NodeWaits waits{};
+    waits.fill(no_node);
+    return waits;
+}
+
 enum class TransferSide : std::uint8_t { none, send, receive };
+
+/// True for the lanes on which the device computes or communicates.
+constexpr bool is_device_lane(std::size_t lane) {
+    return lane < stream_count && !is_offload(static_cast<Stream>(lane));
+}
 
 /// Starts when the lane's previous node and the nodes in `after` have ended.
 struct TimedNode {
     std::uint8_t lane = 0;
     std::uint32_t collective = no_collective;  ///< index into TimedProgram::collectives
     double seconds = 0;                        ///< of a collective: alone on its links
-    /// By lane, nodes of the same section; no_node where there is nothing to wait for.
-    std::array<std::uint32_t, lane_count> after{no_node, no_node, no_node, no_node, no_node};
+    NodeWaits after = no_waits();  ///< of the same section; no_node where there is nothing to wait for
     /// A receive lasts no time of its own: it also waits for the send of its number on the channel, which is
     /// another program's node.
     TransferSide transfer = TransferSide::none;

@@ -3,8 +3,8 @@
 
 namespace zeroplan {
 
-/// Throws Error{not_supported} naming the key for parallelism whose communication and bubbles are not timed,
-/// and for offload, whose copies are not: their plan is one of memory.
+/// Throws Error{not_supported} naming the key for offload that the engine's program has no copies and host
+/// steps for: its plan is one of memory.
 void check_time_is_modelled(const TrainingConfig& training);
 
 }  // namespace zeroplan

@@ -62,7 +62,7 @@ private:
     void slow_down(TimedSection& section) const {
         std::vector<bool> computes;
         for (TimedNode& node : section.nodes) {
-            const bool is_work = node.collective == no_collective && node.lane != host_lane;
+            const bool is_work = node.collective == no_collective && is_device_lane(node.lane);
             computes.push_back(is_work);
             if (is_work) node.seconds /= own_.compute_factor;
             if (node.collective != no_collective)
@@ -72,7 +72,7 @@ private:
             if (computes[item.node]) {
                 item.begin_s /= own_.compute_factor;
                 item.end_s /= own_.compute_factor;
-            } else {
+            } else if (section.nodes[item.node].collective != no_collective) {
                 item.end_s = section.nodes[item.node].seconds;
             }
         }

@@ -110,7 +110,7 @@ double slowest(const std::vector<StepTimeline>& timelines) {
 
 /// One end of the interval.
 double slowest_at(const cost::IntervalEnd& end, const TimedAt& timed) {
-    const WorkScale work{end.products.value, end.attention.value, end.memory.value};
+    const WorkScale work{end.products.value, end.attention.value, end.memory.value, end.offload.value};
     return slowest(time_steps(timed(work), [&end](const std::vector<TimedProgram>& programs) {
         return closed_form_times(programs, end.communication.value);
     }));

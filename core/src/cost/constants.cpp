@@ -28,7 +28,10 @@ std::vector<Constant*> all(Constants& c) {
                                &c.network_ramp_bytes,    &c.efa_hop_s,
                                &c.omni_path_efficiency,  &c.local_payload,
                                &c.network_payload,       &c.product_tile,
-                               &c.product_fill_depth,    &c.power_exponent})
+                               &c.product_fill_depth,    &c.power_exponent,
+                               &c.pageable_share,        &c.host_memory_efficiency,
+                               &c.host_step_efficiency,  &c.host_core_bytes_per_s,
+                               &c.unfused_host_step})
         list.push_back(constant);
     return list;
 }
@@ -68,7 +71,7 @@ std::vector<Constant> cost_constants(const Calibration& calibration) {
     std::vector<Constant> list;
     for (const Constant* constant : cost::all(c)) list.push_back(*constant);
     for (const cost::IntervalEnd* end : {&c.low_end, &c.high_end})
-        list.insert(list.end(), {end->products, end->attention, end->memory, end->communication});
+        list.insert(list.end(), {end->products, end->attention, end->memory, end->communication, end->offload});
     return list;
 }
 

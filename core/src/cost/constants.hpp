@@ -19,7 +19,7 @@ inline const char* const flash_papers = "tables of the FlashAttention-2 paper, c
 
 /// Factors on durations at one end of a step time's interval.
 struct IntervalEnd {
-    Constant products, attention, memory, communication;
+    Constant products, attention, memory, communication, offload;
 };
 
 /// The cost model's constants in one place. NCCL's own tables stand in nccl_tables.cpp.
@@ -64,6 +64,22 @@ struct Constants {
                             assumption};
     Constant host_call_s{"host_call_s", 1e-6, "s", "call of one operator of the host back end", assumption};
     Constant upload_efficiency{"upload_efficiency", 0.8, "1", "pinned copies reach 0.8 of PCIe's rate",
+                               assumption};
+    Constant pageable_share{"pageable_copy_share", 0.4, "1",
+                            "copies of pageable memory go through a pinned buffer: 0.35 to 0.45 of the rate "
+                            "of pinned ones (NVIDIA, How to Optimize Data Transfers in CUDA C/C++)",
+                            assumption};
+    Constant host_memory_efficiency{"host_memory_efficiency", 0.8, "1",
+                                    "STREAM reaches 0.75 to 0.85 of a server's DRAM rate", assumption};
+    Constant host_step_efficiency{"host_step_efficiency", 0.43, "1",
+                                  "ZeRO-Offload (USENIX ATC 2021), table 4: CPU-Adam takes 2.57 s for 10e9 "
+                                  "parameters of 28 B on DGX-2's 2 x 6 channels of DDR4-2666",
+                                  assumption};
+    Constant host_core_bytes_per_s{"host_core_bytes_per_s", 10e9, "B/s",
+                                   "STREAM on one core of a server reaches 10 to 14 GB/s", assumption};
+    Constant unfused_host_step{"unfused_host_step", 5.7, "1",
+                               "ZeRO-Offload, table 4: PyTorch's own Adam on the host takes 14.76 s where "
+                               "CPU-Adam takes 2.57",
                                assumption};
 
     Constant nvlink2_efficiency{"nvlink2_efficiency", 0.8, "1", "NCCL topo.h: 20 of 25 GB/s a link (SM70)",
@@ -117,7 +133,8 @@ struct Constants {
          assumption},
         {"interval_low_memory_bound", 0.9, "1", "0.93 of the memory's rate instead of 0.85", assumption},
         {"interval_low_communication", 0.9, "1", "collective durations of the interval's low end",
-         assumption}};
+         assumption},
+        {"interval_low_offload", 0.8, "1", "copies at PCIe's full rate", assumption}};
     IntervalEnd high_end{
         {"interval_high_products", 1.25, "1", "power limits, small batches, shapes between kernels",
          assumption},
@@ -126,7 +143,9 @@ struct Constants {
         {"interval_high_memory_bound", 2, "1",
          "kernels that are not fused, casts to fp32 and metrics of the training loop", assumption},
         {"interval_high_communication", 1.5, "1",
-         "NCCL's own law is 4.6 % from measured at 1 GiB and up to 2 times below it at 64 MiB", assumption}};
+         "NCCL's own law is 4.6 % from measured at 1 GiB and up to 2 times below it at 64 MiB", assumption},
+        {"interval_high_offload", 2, "1",
+         "the other socket's memory, GPUs that share a PCIe switch, cores that the loader uses", assumption}};
 };
 
 /// The built-in ones with those that `calibration` names replaced. Lives as long as the program.

@@ -107,6 +107,7 @@ CostModel::CostModel(const ModelSpec& model, const TrainingConfig& training, con
     rates_.kernel_start_s = gpu.is_host ? c.host_call_s.value : c.kernel_start_s.value;
     const double upload = gpu.is_host ? gpu.hbm_bytes_per_s : cluster.host.pcie_bytes_per_s;
     rates_.upload_bytes_per_s = upload * c.upload_efficiency.value;
+    set_offload_rates(cluster, scale.offload);
     if (!(gpu.hbm_bytes_per_s > 0))
         throw Error(ErrorCode::invalid_input, fmt::format("the GPU {} has no memory rate", gpu.name),
                     "give hbm_bytes_per_s", {"", "/cluster/gpu"});

@@ -129,6 +129,13 @@ Role role(const Collective& collective) {
 Role role(const Transfer& transfer) {
     return {nullptr, transfer.send ? "send" : "receive", !transfer.send};
 }
+Role role(const HostCopy& copy) {
+    const bool arrives = copy.path == CopyPath::to_device || copy.path == CopyPath::from_nvme;
+    return {nullptr, fmt::format("copy {}", to_string(copy.path)), arrives};
+}
+Role role(const HostStep&) {
+    return {"optimizer step", {}, true};
+}
 template <typename Other>
 Role role(const Other&) {
     return {nullptr, "other", true};

@@ -16,6 +16,8 @@ public:
     double seconds(const Compute& compute);
     double seconds(const OptimizerStep& step) const { return model_.cost(step).seconds; }
     double seconds(const Accumulate& accumulate) const { return model_.cost(accumulate).seconds; }
+    double seconds(const HostCopy& copy) const { return model_.seconds(copy); }
+    double seconds(const HostStep& step) const { return model_.seconds(step); }
     double seconds(const LoadBatch& load) const { return model_.cost(load).seconds; }
     /// Index into collectives().
     std::uint32_t collective(const Collective& collective);

@@ -40,19 +40,22 @@ double covered(const StreamIntervals& streams) {
 
 /// Figures of a step that are sums over its nodes, and so grow by the same amount with every repetition.
 struct Totals {
-    double step = 0, compute = 0, communication = 0, busy = 0;
+    double step = 0, compute = 0, communication = 0, offload = 0;
+    double busy = 0, busy_with_offload = 0;  ///< of the device; the same with copies and the host's work
 
     Totals& add(double factor, const Totals& more, const Totals& less) {
         step += factor * (more.step - less.step);
         compute += factor * (more.compute - less.compute);
         communication += factor * (more.communication - less.communication);
+        offload += factor * (more.offload - less.offload);
         busy += factor * (more.busy - less.busy);
+        busy_with_offload += factor * (more.busy_with_offload - less.busy_with_offload);
         return *this;
     }
 };
 
 Totals totals(const TimedProgram& program, const NodeTimes& times) {
-    StreamIntervals all, work;
+    StreamIntervals all, device, work;
     Totals result;
     std::size_t run = 0;
     for (const TimedSection& section : program.sections) {
@@ -62,6 +65,11 @@ Totals totals(const TimedProgram& program, const NodeTimes& times) {
                 result.step = std::max(result.step, time.end_s);
                 if (node.lane == host_lane) continue;
                 all[node.lane].push_back({time.start_s, time.end_s});
+                if (!is_device_lane(node.lane)) {
+                    result.offload += time.end_s - time.start_s;
+                    continue;
+                }
+                device[node.lane].push_back({time.start_s, time.end_s});
                 if (node.collective == no_collective)
                     work[node.lane].push_back({time.start_s, time.end_s});
                 else
@@ -70,7 +78,8 @@ Totals totals(const TimedProgram& program, const NodeTimes& times) {
         }
     }
     result.compute = covered(work);
-    result.busy = covered(all);
+    result.busy = covered(device);
+    result.busy_with_offload = covered(all);
     return result;
 }
 
@@ -138,7 +147,9 @@ public:
         timeline.compute_s = sum.compute;
         timeline.communication_s = sum.communication;
         timeline.exposed_communication_s = std::max(0.0, sum.busy - sum.compute);
-        timeline.bubble_s = std::max(0.0, sum.step - sum.busy);
+        timeline.offload_s = sum.offload;
+        timeline.exposed_offload_s = std::max(0.0, sum.busy_with_offload - sum.busy);
+        timeline.bubble_s = std::max(0.0, sum.step - sum.busy_with_offload);
         return timeline;
     }
 

@@ -53,6 +53,8 @@ private:
     void add(OperationId id, const Accumulate& body) {
         add_on_stream(id, costs_.seconds(body), no_collective);
     }
+    void add(OperationId id, const HostCopy& body) { add_on_stream(id, costs_.seconds(body), no_collective); }
+    void add(OperationId id, const HostStep& body) { add_on_stream(id, costs_.seconds(body), no_collective); }
     void add(OperationId id, const Collective& body) {
         const std::uint32_t index = costs_.collective(body);
         add_on_stream(id, costs_.collective_cost(index).seconds(), index);

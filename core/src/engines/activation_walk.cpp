@@ -27,10 +27,12 @@ ActivationWalk::ActivationWalk(const ModelSpec& model, const TrainingConfig& tra
       sums_(sums),
       policy_(recompute_policy(model, training)),
       issue_(training, builder, workspace),
-      live_(builder) {}
+      live_(builder),
+      offload_(builder) {}
 
 void ActivationWalk::begin_chunk(std::uint32_t first, std::uint32_t last, BufferId input) {
     live_.clear();
+    offload_.begin();
     tensors_.assign(model_.blocks.size(), {});
     incoming_gradient_ = no_instance;
     context_ = context_gradient_ = no_instance;
@@ -193,12 +195,13 @@ void ActivationWalk::add_units(std::uint32_t block, const Operator& op, Argument
 void ActivationWalk::send_to_host(std::uint32_t block) {
     for (const InstanceId id : tensors_[block])
         if (id != no_instance && id != handed_over_ && id != batch_ && id != labels_ && id != context_)
-            live_.send_to_host(id);
+            if (live_.send_to_host(id)) offload_.send(builder_.buffer(live_.buffer(id)), block);
 }
 
 void ActivationWalk::fetch_from_host(std::uint32_t block) {
     for (const InstanceId id : tensors_[block])
-        if (id != no_instance) live_.fetch_from_host(id);
+        if (id != no_instance && live_.fetch_from_host(id))
+            offload_.fetch(builder_.buffer(live_.buffer(id)), block);
 }
 
 }  // namespace zeroplan

@@ -3,6 +3,7 @@
 #include <functional>
 #include <vector>
 
+#include "engines/activation_offload.hpp"
 #include "engines/operator_issue.hpp"
 #include "engines/program_builder.hpp"
 #include "engines/recompute_policy.hpp"
@@ -54,6 +55,9 @@ public:
     /// Recompute as torch.utils.checkpoint's reentrant form does it: the output computed again and the
     /// gradient that came in stay until the block's backward has ended.
     void use_reentrant_checkpoints() { reentrant_checkpoints_ = true; }
+
+    /// Offloaded activations hold up the stream that computes (ActivationOffload::block_on_copies).
+    void block_on_copies(std::uint64_t parts) { offload_.block_on_copies(parts); }
 
     void forward(std::uint32_t block, const Hooks& hooks, std::vector<OperationId> waits);
     /// `accumulate_after_first`: gradients are summed over micro-batches where they are produced.
@@ -126,6 +130,7 @@ private:
     RecomputePolicy policy_;
     OperatorIssue issue_;
     TensorInstances live_;
+    ActivationOffload offload_;
     std::vector<Instances> tensors_;  ///< by block
     InstanceId batch_ = no_instance, labels_ = no_instance;
     InstanceId handed_over_ = no_instance;  ///< output of the block that ran last

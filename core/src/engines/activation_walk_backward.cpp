@@ -18,6 +18,7 @@ void ActivationWalk::backward(std::uint32_t block, const Hooks& hooks, std::vect
         live_.set_shared(arrived, true);
     }
     run_backward(block, hooks, accumulate_after_first);
+    offload_.end_backward();
     if (holds) {
         live_.set_shared(arrived, was_shared);
         live_.release(arrived);

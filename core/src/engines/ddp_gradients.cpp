@@ -1,5 +1,7 @@
 #include "engines/ddp_gradients.hpp"
 
+#include <utility>
+
 namespace zeroplan {
 
 DdpGradients::DdpGradients(const Scenario& scenario, const DdpParameters& parameters,
@@ -72,6 +74,17 @@ void DdpGradients::keep(const Fresh& fresh) {
     if (tensors.contributions < uses_[fresh.parameter]) return;
     if (steps_in_backward()) return step_in_backward(fresh.parameter);
     if (reduces_ && last_) reduce(buckets_[tensors.bucket]);
+    if (!reduces_ && last_) send_to_host(fresh.parameter);
+}
+
+/// A gradient that the host needs leaves when it is complete, beside the rest of backward.
+void DdpGradients::send_to_host(std::uint32_t p) {
+    if (!optimizer_.steps_on_host()) return;
+    for (OwnedParameter& parameter : optimizer_.parameters()) {
+        if (parameter.parameter != p) continue;
+        parameter.gradient = tensors_[p].gradient;
+        optimizer_.gradient_complete(parameter);
+    }
 }
 
 void DdpGradients::add(const Fresh& fresh) {
@@ -91,6 +104,8 @@ void DdpGradients::step_in_backward(std::uint32_t p) {
             parameter.gradient = tensors_[p].gradient;
             optimizer_.step_one(parameter);
         }
+    if (tensors_[p].gradient != no_buffer && optimizer_.steps_on_host())
+        builder_.free(std::exchange(tensors_[p].gradient, no_buffer), builder_.last(Stream::to_host));
     builder_.free_if_there(tensors_[p].gradient);
 }
 
@@ -127,6 +142,7 @@ OperationId DdpGradients::step() {
     for (OwnedParameter& parameter : optimizer_.parameters())
         parameter.gradient = tensors_[parameter.parameter].gradient;
     optimizer_.step();
+    if (optimizer_.steps_on_host()) builder_.wait_for_all();
     return position;
 }
 

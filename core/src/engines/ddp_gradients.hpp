@@ -59,6 +59,7 @@ private:
     bool has_wrong_size(BufferId gradient) const;
     void keep(const Fresh& fresh);
     void add(const Fresh& fresh);
+    void send_to_host(std::uint32_t parameter);
     void step_in_backward(std::uint32_t parameter);
     void reduce(DdpBucket& bucket);
     void copy_back();

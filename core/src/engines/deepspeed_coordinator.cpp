@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "engines/host_copies.hpp"
 #include "engines/parameter_storage.hpp"
 #include "engines/torch_units.hpp"
 
@@ -106,6 +107,7 @@ void DeepSpeedCoordinator::fetch(const Parameters& wanted) {
         for (const std::uint32_t p : fetch.parameters)
             whole_[p] = builder_.allocate(gathered(p, shard(p) * rank_.ranks), Stream::gather);
     }
+    if (rank_.training.offload_parameters != OffloadTarget::none) bring_to_device(fetch);
     const BufferId target = flat ? fetch.flat : whole_[first];
     const BufferId source = shards_[first] != no_buffer ? shards_[first] : fetch.copies.front();
     builder_.on_stream(Stream::gather, Collective{.kind = CollectiveKind::all_gather,
@@ -116,6 +118,24 @@ void DeepSpeedCoordinator::fetch(const Parameters& wanted) {
                                                   .elements = elements,
                                                   .unit = first});
     in_flight_.push_back(std::move(fetch));
+}
+
+/// The shards that are on the host come on the gathers' stream; from a drive they come by the host's memory.
+/// source: partition_parameters.py, _all_gather_dtype; partitioned_param_swapper.py
+void DeepSpeedCoordinator::bring_to_device(const Fetch& fetch) {
+    std::uint64_t bytes = 0;
+    for (const std::uint32_t p : fetch.parameters)
+        if (shards_[p] == no_buffer) bytes += shard(p) * bytes_per_element(stored(p));
+    if (bytes == 0) return;
+    HostCopy copy{.path = CopyPath::from_nvme,
+                  .role = BufferRole::parameters,
+                  .owner = fetch.parameters.front(),
+                  .bytes = bytes,
+                  .pinned = rank_.options.offload_parameters.pin_memory};
+    std::vector<OperationId> waits = builder_.last(Stream::gather);
+    if (rank_.training.offload_parameters == OffloadTarget::nvme) waits.push_back(issue_copy(builder_, copy));
+    copy.path = CopyPath::to_device;
+    builder_.hold(Stream::gather, issue_copy(builder_, copy, std::move(waits)));
 }
 
 void DeepSpeedCoordinator::wait_for(const Parameters& wanted) {

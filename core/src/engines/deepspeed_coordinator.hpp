@@ -55,6 +55,7 @@ private:
 
     void choose_persistent();
     void fetch(const Parameters& wanted);
+    void bring_to_device(const Fetch& fetch);
     void wait_for(const Parameters& wanted);
     void assemble(Fetch& fetch);
     void prefetch();

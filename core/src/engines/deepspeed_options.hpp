@@ -73,7 +73,8 @@ struct DeepSpeedOptions {
     bool sixteen_bit_master = false;            ///< fp16_ or bf16_master_weights_and_grads(radients)
     bool sixteen_bit_optimizer_states = false;  ///< bf16_optimizer_states
     DeepSpeedOffload offload_optimizer{}, offload_parameters{.buffer_count = 5};
-    std::uint64_t aio_threads = 1;  ///< aio.intra_op_parallelism
+    std::uint64_t aio_threads = 1;       ///< aio.intra_op_parallelism
+    bool partition_activations = false;  ///< activation_checkpointing.partition_activations
 
     /// Elements of one IPG bucket's buffer at stages 1 and 2.
     std::uint64_t bucket_elements() const { return reduce_bucket_size * rules.bucket_halves / 2; }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "engines/host_copies.hpp"
+
 namespace zeroplan {
 
 DeepSpeedPartitioned::DeepSpeedPartitioned(const DeepSpeedRank& rank, ProgramBuilder& builder)
@@ -11,8 +13,15 @@ DeepSpeedPartitioned::DeepSpeedPartitioned(const DeepSpeedRank& rank, ProgramBui
       parameters_(rank, builder),
       share_(rank.share),
       overlaps_(rank.model.parameters.size(), false),
+      owned_elements_(rank.model.parameters.size(), 0),
       kept_(rank.model.parameters.size(), no_buffer) {
     for (const std::uint32_t p : share_.parameters) overlaps_[p] = true;
+    const std::uint64_t begin = rank.rank * rank.group.partition(), end = begin + rank.group.partition();
+    for (const PlacedParameter& placed : rank.group.parameters) {
+        const std::uint64_t behind = placed.offset + rank.model.parameters[placed.parameter].numel;
+        const std::uint64_t first = std::max(begin, placed.offset), last = std::min(end, behind);
+        owned_elements_[placed.parameter] = last > first ? last - first : 0;
+    }
 }
 
 DType DeepSpeedPartitioned::master_dtype() const {
@@ -60,6 +69,7 @@ void DeepSpeedPartitioned::free_buckets() {
 }
 
 void DeepSpeedPartitioned::begin_backward(bool last) {
+    last_ = last;
     reducing_ = reduces_in_backward(last);
 }
 
@@ -150,7 +160,7 @@ void DeepSpeedPartitioned::flatten_and_reduce() {
 
 /// grads_in_partition: one tensor for the whole gradients of all overlapping parameters, made at the first.
 void DeepSpeedPartitioned::copy_to_partition(const InBucket& entry) {
-    if (offloads_optimizer(rank_)) return;
+    if (offloads_optimizer(rank_)) return send_to_host(entry.parameter);
     if (whole_ == no_buffer)
         whole_ = builder_.allocate(flat_buffer(rank_, BufferRole::gradients, Category::gradients,
                                                rank_.training.parameter_dtype, share_.whole_numel));
@@ -161,7 +171,30 @@ void DeepSpeedPartitioned::copy_to_partition(const InBucket& entry) {
                        builder_.last(Stream::reduce));
 }
 
+/// Between micro-batches the whole gradient, 16 bit, is brought back, added to and sent again; the last one
+/// sends the owned part alone, wide. All on the stream that has reduced it.
+/// source: async_accumulate_grad_in_cpu_via_gpu, async_inplace_copy_grad_to_fp32_buffer_from_gpu
+void DeepSpeedPartitioned::send_to_host(std::uint32_t p) {
+    const Stream stream = rank_.options.overlap_comm ? Stream::reduce : Stream::compute;
+    const auto copy = [&](CopyPath path, std::uint64_t elements, DType dtype) {
+        copy_in_line(builder_, stream,
+                     {.path = path,
+                      .role = BufferRole::gradients,
+                      .owner = p,
+                      .bytes = elements * bytes_per_element(dtype),
+                      .pinned = rank_.options.offload_optimizer.pin_memory});
+    };
+    const std::uint64_t numel = rank_.model.parameters[p].numel;
+    const DType narrow = rank_.training.parameter_dtype;
+    if (rank_.training.gradient_accumulation_steps > 1) {
+        copy(CopyPath::to_device, numel, narrow);
+        if (!last_) copy(CopyPath::to_host, numel, narrow);
+    }
+    if (last_) copy(CopyPath::to_host, owned_elements_[p], master_dtype());
+}
+
 void DeepSpeedPartitioned::end_backward(bool last) {
+    last_ = last;
     if (!reducing_ && last) {
         allocate_buckets();
         for (const PlacedParameter& placed : rank_.group.parameters) give_up_kept(placed.parameter);
@@ -245,9 +278,26 @@ OperationId DeepSpeedPartitioned::step_on_device() {
     return position;
 }
 
-/// The partition's new values come back from the host in 16 bit.
+/// The host unscales and clips the gradients, then steps; the partition's new values go to the device wide,
+/// and are narrowed there. source: step(), DeepSpeedCPUAdam
 OperationId DeepSpeedPartitioned::step_on_host() {
     const OperationId position = builder_.next();
+    const std::uint64_t partition = rank_.group.partition(), wide = bytes_per_element(master_dtype());
+    TrainingConfig training = rank_.training;
+    if (rank_.options.sixteen_bit_optimizer_states) training.optimizer_state_dtype = DType::bf16;
+    builder_.wait_for_all();
+    const OperationId stepped = builder_.on_stream(
+        Stream::host,
+        HostStep{.unit = flat_unit(rank_.model),
+                 .elements = partition,
+                 .bytes = host_step_bytes(training, partition, wide, wide) + 2 * partition * wide});
+    builder_.hold(Stream::compute, issue_copy(builder_,
+                                              {.path = CopyPath::to_device,
+                                               .role = BufferRole::parameters,
+                                               .owner = flat_unit(rank_.model),
+                                               .bytes = partition * wide,
+                                               .pinned = rank_.options.offload_optimizer.pin_memory},
+                                              {stepped}));
     gather_partitions(rank_, builder_, parameters_.flat());
     return position;
 }

@@ -44,6 +44,7 @@ private:
     void reduce_bucket();
     void flatten_and_reduce();
     void copy_to_partition(const InBucket& entry);
+    void send_to_host(std::uint32_t parameter);
     void give_up_kept(std::uint32_t parameter);
     void finish_reduction();
     void measure_gradients();
@@ -54,7 +55,8 @@ private:
     ProgramBuilder& builder_;
     DeepSpeedParameters parameters_;
     PartitionShare share_;
-    std::vector<bool> overlaps_;  ///< by parameter: the own partition
+    std::vector<bool> overlaps_;                 ///< by parameter: the own partition
+    std::vector<std::uint64_t> owned_elements_;  ///< by parameter, in the own partition
     BufferId master_ = no_buffer;
     std::vector<BufferId> states_, lazy_states_;
     std::vector<BufferId> buckets_;  ///< one, or two with overlap_comm
@@ -66,7 +68,7 @@ private:
     std::vector<BufferId> owned_,
         averaged_owned_;               ///< the same where gradients stay where autograd left them
     std::vector<BufferId> left_over_;  ///< stage 1: freed when the reduction has ended
-    bool reducing_ = false;
+    bool reducing_ = false, last_ = false;
 };
 
 }  // namespace zeroplan

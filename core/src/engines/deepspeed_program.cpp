@@ -24,6 +24,7 @@ std::unique_ptr<ActivationWalk> deepspeed_walk(const DeepSpeedRank& rank, const 
                                          workspace, ActivationWalk::GradientSums::fresh);
     // deepspeed.checkpointing is reentrant.
     if (place.megatron) walk->use_reentrant_checkpoints();
+    walk->block_on_copies(rank.options.partition_activations ? rank.training.tensor_parallel : 1);
     return walk;
 }
 

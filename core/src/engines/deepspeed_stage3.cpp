@@ -188,6 +188,7 @@ void DeepSpeedStage3::reduce_bucket() {
                        builder_.last(Stream::compute));
     if (gradients_ != no_buffer)
         builder_.on_stream(stream, Accumulate{.from = {operand, true}, .to = {gradients_}});
+    if (offloads_optimizer(rank_)) send_to_host(stream, elements / rank_.ranks);
     const std::vector<OperationId> after = builder_.last(stream);
     if (operand != bucket) joined_.push_back({operand, after});
     for (const InBucket& entry : in_bucket_)
@@ -238,6 +239,7 @@ OperationId DeepSpeedStage3::step() {
     }
     const OperationId position = builder_.next();
     for (std::size_t g = 0; g < masters_.size(); ++g) step_sub_group(g);
+    if (offloads_optimizer(rank_)) step_on_host();
     if (!rank_.options.rules.keeps_stage3_gradients && gradients_ != no_buffer)
         builder_.free(std::exchange(gradients_, no_buffer));
     coordinator_.drop_secondary_shards();

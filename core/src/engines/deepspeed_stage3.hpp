@@ -31,7 +31,7 @@ public:
     void enter() { coordinator_.enter(); }
     void leave() { coordinator_.leave(); }
     std::vector<OperationId> take_waits() { return coordinator_.take_waits(); }
-    void begin_backward(bool) {}
+    void begin_backward(bool last) { last_ = last; }
     void gradient_ready(std::uint32_t parameter, BufferId gradient);
     void end_backward(bool last);
     OperationId step();
@@ -58,6 +58,12 @@ private:
     std::uint64_t padded_in_bucket() const;
     void free_joined(std::size_t keep);
     void step_sub_group(std::size_t index);
+    void send_to_host(Stream stream, std::uint64_t elements);
+    void step_on_host();
+    /// A sub-group's master weights, states and gradients come from the drives, or go there.
+    OperationId swap(const SubGroup& group, bool in, std::vector<OperationId> waits);
+    OperationId step_sub_group_on_host(const SubGroup& group, std::vector<OperationId> waits);
+    void give_new_values(const SubGroup& group, OperationId stepped);
 
     const DeepSpeedRank& rank_;
     ProgramBuilder& builder_;
@@ -75,6 +81,7 @@ private:
         BufferId own = no_buffer;
     };
     std::vector<InBucket> in_bucket_;
+    bool last_ = false;  ///< micro-batch of the step
     std::uint64_t elements_in_bucket_ = 0, trained_numel_ = 0;
     struct Joined {
         BufferId buffer;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "engines/host_copies.hpp"
+
 namespace zeroplan {
 
 Fsdp1Gradients::Fsdp1Gradients(const Scenario& scenario, const std::vector<FlatParameter>& flats,
@@ -88,7 +90,7 @@ void Fsdp1Gradients::reduce_flat(const Joined& joined) {
                                       .unit = flat.unit},
                            waits);
     keep(joined.flat, output);
-    last_reduced_.after = builder_.last(Stream::reduce);
+    last_reduced_.after = builder_.last(on_host() ? Stream::to_host : Stream::reduce);
 }
 
 BufferId Fsdp1Gradients::cast_to_reduce(const FlatParameter& flat, BufferId joined,
@@ -132,6 +134,13 @@ void Fsdp1Gradients::keep(std::size_t f, BufferId output) {
         builder_.on_stream(Stream::reduce,
                            Accumulate{.from = {output}, .to = {sharded_[f]}, .unit = flats_[f].unit});
     }
+    if (on_host())
+        copy_in_line(builder_, Stream::reduce,
+                     {.path = CopyPath::to_host,
+                      .role = BufferRole::gradients,
+                      .owner = flats_[f].unit,
+                      .bytes = flats_[f].shard * bytes_per_element(training_.gradient_dtype),
+                      .buffer = output});
     if (!last_reduced_.uses(output)) buffers.push_back(output);
 }
 

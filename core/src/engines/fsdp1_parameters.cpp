@@ -1,5 +1,7 @@
 #include "engines/fsdp1_parameters.hpp"
 
+#include "engines/host_copies.hpp"
+
 namespace zeroplan {
 namespace {
 
@@ -59,6 +61,7 @@ void Fsdp1Parameters::unshard(std::uint32_t unit) {
 void Fsdp1Parameters::unshard_flat(const FlatParameter& flat, Place& place) {
     if (!sharded() && flat.stored == flat.gathered_as && !on_host()) return;
     if (training_.fsdp.limit_all_gathers.value_or(true)) free_given_up(outstanding_frees - 1);
+    if (on_host()) bring_to_device(flat);
     const std::vector<BufferId> copies =
         sharded() ? copies_of_shard(flat, place.shard) : std::vector<BufferId>{};
     place.whole =
@@ -67,6 +70,15 @@ void Fsdp1Parameters::unshard_flat(const FlatParameter& flat, Place& place) {
                           Stream::gather);
     place.gathered = {gather(flat, copies.empty() ? place.shard : copies.back(), place.whole)};
     for (const BufferId copy : copies) given_up_.push_back({copy, place.gathered});
+}
+
+/// pre_unshard: on the stream that prepares the gather.
+void Fsdp1Parameters::bring_to_device(const FlatParameter& flat) {
+    copy_in_line(builder_, Stream::gather,
+                 {.path = CopyPath::to_device,
+                  .role = BufferRole::parameters,
+                  .owner = flat.unit,
+                  .bytes = flat.stored.elements(flat.shard) * bytes_per_element(flat.stored.dtype)});
 }
 
 /// What the shard is copied into before it is gathered, the last of which travels: its place on the device,

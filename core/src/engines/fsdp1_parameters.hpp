@@ -47,6 +47,7 @@ private:
     BufferId flatten_and_shard(const FlatParameter& flat);
     void unshard_flat(const FlatParameter& flat, Place& place);
     std::vector<BufferId> copies_of_shard(const FlatParameter& flat, BufferId shard);
+    void bring_to_device(const FlatParameter& flat);
     OperationId gather(const FlatParameter& flat, BufferId source, BufferId whole);
 
     const ModelSpec& model_;

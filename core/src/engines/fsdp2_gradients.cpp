@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "engines/host_copies.hpp"
+
 namespace zeroplan {
 
 void Fsdp2Gradients::allocate_resident() {
@@ -109,13 +111,20 @@ void Fsdp2Gradients::reduce_scatter(UnitIndex u, BufferId input) {
                                                       .unit = u});
     reduction_inputs_.push_back(input);
     keep(u, output);
-    reduced_ = builder_.last(Stream::reduce);
+    reduced_ = builder_.last(rank_.on_host() ? Stream::to_host : Stream::reduce);
 }
 
 /// The reduced gradient becomes the sharded one: as it is, cast, added to the sum, or sent to the host.
 void Fsdp2Gradients::keep(UnitIndex u, BufferId output) {
     Unit& unit = units_[u];
     if (rank_.on_host()) {
+        // FSDPParam: the sharded gradient in the parameter's dtype, on the stream that has reduced it.
+        copy_in_line(builder_, Stream::reduce,
+                     {.path = CopyPath::to_host,
+                      .role = BufferRole::gradients,
+                      .owner = u,
+                      .bytes = rank_.unit_trained(u) * bytes_per_element(rank_.training().gradient_dtype),
+                      .buffer = output});
         reduction_inputs_.push_back(output);
         return;
     }

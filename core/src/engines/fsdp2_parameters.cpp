@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "engines/host_copies.hpp"
+
 namespace zeroplan {
 
 void Fsdp2Parameters::load(TorchOptimizer& optimizer) {
@@ -94,10 +96,24 @@ std::vector<BufferId> Fsdp2Parameters::copies_to_gather(UnitIndex u) {
     return copies;
 }
 
+/// The shards come on a stream beside the gathers' (all_gather_copy_in_stream).
+void Fsdp2Parameters::bring_to_device(UnitIndex u) {
+    std::uint64_t bytes = 0;
+    for (const std::uint32_t p : rank_.unit(u).parameters) {
+        const StoredAs as = rank_.stored(p);
+        bytes += as.elements(rank_.padded(p)) * bytes_per_element(as.dtype);
+    }
+    builder_.hold(Stream::gather, issue_copy(builder_, {.path = CopyPath::to_device,
+                                                        .role = BufferRole::parameters,
+                                                        .owner = u,
+                                                        .bytes = bytes}));
+}
+
 /// The copies go once they stand in the gather buffer.
 void Fsdp2Parameters::all_gather(UnitIndex u) {
     Unit& unit = units_[u];
     const std::vector<BufferId> copies = copies_to_gather(u);
+    if (rank_.on_host()) bring_to_device(u);
     const auto [dtype, elements] = gather_size(u);
     unit.gathering = builder_.allocate(
         rank_.buffer(BufferRole::gathered_parameters, Category::communication_buffers, dtype, u, elements),

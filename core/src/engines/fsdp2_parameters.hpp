@@ -46,6 +46,7 @@ private:
     void load_unit(UnitIndex u, TorchOptimizer& optimizer);
     GatherSize gather_size(UnitIndex u) const;
     std::vector<BufferId> copies_to_gather(UnitIndex u);
+    void bring_to_device(UnitIndex u);
     void all_gather(UnitIndex u);
     void copy_out(UnitIndex u);
 

@@ -11,13 +11,14 @@ namespace zeroplan {
 /// Appends operations to one section of a program at a time and numbers them.
 class ProgramBuilder {
 public:
-    explicit ProgramBuilder(StepProgram& program) : program_(program) {}
+    explicit ProgramBuilder(StepProgram& program) : program_(program) { last_.fill(no_operation); }
 
     /// Operations go to `section` from now on; it must outlive their appending.
     void begin(Section& section) {
         section_ = &section;
         ++section_number_;
         last_.fill(no_operation);
+        for (auto& waits : held_) waits.clear();
     }
 
     /// Begins a further section of the step, once the one before it has ended.
@@ -55,9 +56,16 @@ public:
     }
     /// Puts an operation on a stream, behind what was issued there before.
     OperationId on_stream(Stream stream, OperationBody body, std::vector<OperationId> waits = {}) {
+        std::vector<OperationId>& held = held_[static_cast<std::size_t>(stream)];
+        waits.insert(waits.end(), held.begin(), held.end());
+        held.clear();
         const OperationId id = append(std::move(body), stream, std::move(waits));
         last_[static_cast<std::size_t>(stream)] = id;
         return id;
+    }
+    /// What is issued next on `stream` also waits for `operation`.
+    void hold(Stream stream, OperationId operation) {
+        held_[static_cast<std::size_t>(stream)].push_back(operation);
     }
     OperationId load_batch(BufferId batch, BufferId labels) { return append(LoadBatch{batch, labels}); }
 
@@ -87,7 +95,8 @@ private:
     StepProgram& program_;
     Section* section_ = nullptr;
     std::uint32_t section_number_ = 0;
-    std::array<OperationId, stream_count> last_{no_operation, no_operation, no_operation, no_operation};
+    std::array<OperationId, stream_count> last_{};
+    std::array<std::vector<OperationId>, stream_count> held_;
 };
 
 }  // namespace zeroplan

@@ -31,18 +31,20 @@ public:
     bool is_shared(InstanceId id) const { return instances_[id].shared; }
     void set_shared(InstanceId id, bool shared) { instances_[id].shared = shared; }
 
-    /// Live tensors go to the host, and come back.
-    void send_to_host(InstanceId id) {
+    /// Live tensors go to the host, and come back. Returns whether there was anything to move.
+    bool send_to_host(InstanceId id) {
         Instance& instance = instances_[id];
-        if (instance.users == 0 || instance.on_host) return;
+        if (instance.users == 0 || instance.on_host) return false;
         builder_.free(instance.buffer);
         instance.on_host = true;
+        return true;
     }
-    void fetch_from_host(InstanceId id) {
+    bool fetch_from_host(InstanceId id) {
         Instance& instance = instances_[id];
-        if (!instance.on_host) return;
+        if (!instance.on_host) return false;
         instance.buffer = builder_.allocate(builder_.buffer(instance.buffer));
         instance.on_host = false;
+        return true;
     }
 
 private:

@@ -37,20 +37,6 @@ void TorchOptimizer::step() {
     for (const BufferId buffer : temporaries) builder_.free(buffer);
 }
 
-void TorchOptimizer::step_one(const OwnedParameter& parameter) {
-    if (parameter.elements == 0 || parameter.gradient == no_buffer) return;
-    const auto state = [&](std::size_t from_the_end) {
-        const std::size_t count = parameter.states.size();
-        return count < from_the_end ? Operand{} : Operand{parameter.states[count - from_the_end]};
-    };
-    builder_.on_stream(Stream::compute, OptimizerStep{.unit = parameter.unit,
-                                                      .parameters = {parameter.values},
-                                                      .gradients = {parameter.gradient},
-                                                      .momentum = state(2),
-                                                      .variance = state(1),
-                                                      .elements = parameter.elements});
-}
-
 std::vector<BufferId> TorchOptimizer::states() const {
     std::vector<BufferId> all;
     for (const OwnedParameter& parameter : parameters_)

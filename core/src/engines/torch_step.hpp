@@ -19,6 +19,8 @@ struct OwnedParameter {
     std::vector<std::uint64_t> shape;  ///< of the owned part
     BufferId values = no_buffer;       ///< no_buffer: on the host
     BufferId gradient = no_buffer;     ///< set before every step
+    OperationId sent = 0;              ///< the gradient's copy to the host, in section `sent_in`
+    std::uint32_t sent_in = 0;
     std::vector<BufferId> states;
 };
 
@@ -36,6 +38,12 @@ public:
     void step();
     /// Updates one parameter (optimizer in backward).
     void step_one(const OwnedParameter& parameter);
+    /// Backward has finished the parameter's gradient, which now goes to the host if it is stepped there.
+    void gradient_complete(OwnedParameter& parameter);
+    /// Some of the step is the host's.
+    bool steps_on_host() const {
+        return training_.offload_parameters != OffloadTarget::none || (offloads() && !pages_states());
+    }
 
     /// Every state, in order of creation.
     std::vector<BufferId> states() const;
@@ -43,6 +51,19 @@ public:
     std::uint64_t host_bytes() const { return host_bytes_; }
 
 private:
+    bool offloads() const {
+        return training_.offload_optimizer != OffloadTarget::none && training_.offload_fraction > 0;
+    }
+    /// Optimizers of low-bit states have kernels for the device alone: states in unified memory go there and
+    /// back (bitsandbytes.optim.PagedAdamW8bit).
+    bool pages_states() const;
+    std::uint64_t offloaded(const OwnedParameter& parameter) const;
+    HostCopy gradient_copy(const OwnedParameter& parameter) const;
+    OperationId issue_host_step(const OwnedParameter& parameter, std::uint64_t elements,
+                                std::vector<OperationId> waits);
+    void step_on_host(const OwnedParameter& parameter);
+    void step_on_device(const OwnedParameter& parameter, std::uint64_t elements);
+
     const TrainingConfig& training_;
     ProgramBuilder& builder_;
     std::vector<OwnedParameter> parameters_;

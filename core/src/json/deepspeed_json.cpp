@@ -152,6 +152,8 @@ DeepSpeedOptions read_deepspeed_options(const Scenario& scenario) {
         for (const char* section : {"bf16", "fp16"})
             if (const auto precision = deepspeed.object(section)) read_precision(*precision, options);
         read_flag(deepspeed, "zero_init", options.zero_init);
+        if (const auto checkpointing = deepspeed.object("activation_checkpointing"))
+            read_flag(*checkpointing, "partition_activations", options.partition_activations);
         if (const auto aio = deepspeed.object("aio"))
             read_count(*aio, "intra_op_parallelism", options.aio_threads, 1);
     }

@@ -150,6 +150,8 @@ ordered_json step_times_to_json(const Plan& plan, const SimReport& report) {
                        {"compute_s", step.compute_s},
                        {"communication_s", step.communication_s},
                        {"exposed_communication_s", step.exposed_communication_s},
+                       {"offload_s", step.offload_s},
+                       {"exposed_offload_s", step.exposed_offload_s},
                        {"bubble_s", step.bubble_s}});
     }
     return out;
@@ -257,6 +259,8 @@ std::string sim_json(const Plan& plan, const SimReport& report, const SimExtras&
     out["compute_s"] = slowest.compute_s;
     out["communication_s"] = slowest.communication_s;
     out["exposed_communication_s"] = slowest.exposed_communication_s;
+    out["offload_s"] = slowest.offload_s;
+    out["exposed_offload_s"] = slowest.exposed_offload_s;
     out["bubble_s"] = slowest.bubble_s;
     out["low_s"] = slowest.low_s;
     out["high_s"] = slowest.high_s;

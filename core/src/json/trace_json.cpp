@@ -57,8 +57,8 @@ private:
 
     void add_names(std::uint32_t group, const StepTimeline& timeline) {
         event('M', "process_name", group, 0, 0, named("ranks " + to_string(plan_.rank_groups[group].ranks)));
-        for (const Stream stream : {Stream::compute, Stream::gather, Stream::reduce, Stream::exchange}) {
-            if (stream == Stream::exchange && !uses(timeline, stream)) continue;
+        for (const Stream stream : all_streams) {
+            if (stream >= Stream::exchange && !uses(timeline, stream)) continue;
             event('M', "thread_name", group, thread_of(stream), 0,
                   named(fmt::format("{} stream", to_string(stream))));
         }

@@ -60,9 +60,11 @@ void add_time(TextPage& page, const SimReport& report, const StepTimeline& slowe
     };
     row("computing", slowest.compute_s);
     row("communicating only (exposed)", slowest.exposed_communication_s);
+    if (slowest.offload_s > 0) row("copying and host work only", slowest.exposed_offload_s);
     row("idle", slowest.bubble_s);
     table.rule();
     row("communicating, summed", slowest.communication_s);
+    if (slowest.offload_s > 0) row("copying and host work, summed", slowest.offload_s);
     page.heading("Where the step's time goes");
     page.table(table);
     page.paragraph("  ",

@@ -26,6 +26,12 @@ Plan plan_of(std::vector<Operation> operations, std::uint64_t repeat = 1) {
     return test::test_plan(test::test_cluster(2), {{"step", repeat, std::move(operations)}}, work_buffers);
 }
 
+NodeWaits after(std::size_t lane, std::uint32_t node) {
+    NodeWaits waits = no_waits();
+    waits[lane] = node;
+    return waits;
+}
+
 double work_s(const Plan& plan, std::uint64_t elements) {
     return CostModel(plan.scenario.model, plan.scenario.training, plan.scenario.cluster, plan.layout,
                      plan.programs[0])
@@ -48,10 +54,8 @@ TEST(ClosedFormTimes, AStreamRunsOneNodeAfterTheOther) {
 
 TEST(ClosedFormTimes, ANodeWaitsForOtherLanes) {
     TimedProgram program;
-    program.sections = {{1,
-                         {{.lane = 1, .seconds = 4},
-                          {.lane = 0, .seconds = 1, .after = {no_node, 0, no_node, no_node, no_node}}},
-                         {}}};
+    program.sections = {
+        {1, {{.lane = 1, .seconds = 4}, {.lane = 0, .seconds = 1, .after = after(1, 0)}}, {}}};
     EXPECT_EQ(closed_form_times(program), (NodeTimes{{0, 4}, {4, 5}}));
 }
 
@@ -64,12 +68,11 @@ TEST(ClosedFormTimes, StreamsRunOnWhileAnotherSectionBegins) {
 
 TEST(ClosedFormTimes, AHostThatWaitedHoldsBackTheNextIteration) {
     TimedProgram program;
-    program.sections = {
-        {2,
-         {{.lane = 0, .seconds = 1, .after = {no_node, no_node, no_node, no_node, host_at_start}},
-          {.lane = 1, .seconds = 3, .after = {no_node, no_node, no_node, no_node, host_at_start}},
-          {.lane = host_lane, .after = {no_node, 1, no_node, no_node, no_node}}},
-         {}}};
+    program.sections = {{2,
+                         {{.lane = 0, .seconds = 1, .after = after(host_lane, host_at_start)},
+                          {.lane = 1, .seconds = 3, .after = after(host_lane, host_at_start)},
+                          {.lane = host_lane, .after = after(1, 1)}},
+                         {}}};
     EXPECT_EQ(closed_form_times(program), (NodeTimes{{0, 1}, {0, 3}, {3, 3}, {3, 4}, {3, 6}, {6, 6}}));
 }
 

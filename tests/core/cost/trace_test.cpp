@@ -90,5 +90,29 @@ TEST(StepCsv, HasARowAnOperation) {
     EXPECT_NE(csv.find("0-15,micro_batch,0,gather,all_gather layers.0,0,"), std::string::npos) << csv;
 }
 
+TEST(TraceJson, HasARowForWhatIsOffloadedWhereAnythingIs) {
+    ClusterSpec cluster = test::test_cluster(2);
+    cluster.host.dram_bytes_per_s = 400e9;
+    const std::vector<Operation> operations{
+        on(Stream::to_host, HostCopy{.path = CopyPath::to_host, .bytes = 1000}),
+        on(Stream::host, HostStep{.bytes = 1000}, {0})};
+    const auto rows = [](const Plan& plan) {
+        std::map<std::string, int> count;
+        const nlohmann::json trace = nlohmann::json::parse(trace_json(plan, {closed_form_step(plan)}));
+        for (const nlohmann::json& event : trace["traceEvents"]) {
+            if (event["name"] == "thread_name") ++count[event["args"]["name"]];
+            if (event["ph"] == "X") ++count[event["name"]];
+        }
+        return count;
+    };
+    const auto offloading = rows(test::test_plan(cluster, {{"step", 1, operations}}, {}));
+    EXPECT_EQ(offloading.at("device to host stream"), 1);
+    EXPECT_EQ(offloading.at("host stream"), 1);
+    EXPECT_EQ(offloading.at("copy gradients of layers.0 to the host"), 1);
+    EXPECT_EQ(offloading.at("optimizer step on the host layers.0"), 1);
+    EXPECT_EQ(offloading.count("host to device stream"), 0U);
+    EXPECT_EQ(rows(plan_with_memory()).count("host stream"), 0U);
+}
+
 }  // namespace
 }  // namespace zeroplan

@@ -50,6 +50,8 @@ std::vector<Access> accesses(const OperationBody& body) {
         for (const Operand& operand : {o->parameters, o->master, o->momentum, o->variance})
             add(operand.buffer, true);
         add(o->gradients.buffer, false);
+    } else if (const auto* h = std::get_if<HostCopy>(&body)) {
+        add(h->buffer, h->path == CopyPath::to_device);
     }
     return list;
 }

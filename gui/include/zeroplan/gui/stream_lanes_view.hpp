@@ -1,5 +1,5 @@
 #pragma once
-#include <span>
+#include <vector>
 #include "zeroplan/gui/plot_view.hpp"
 #include "zeroplan/gui/stream_lanes.hpp"
 
@@ -50,7 +50,7 @@ private:
     std::vector<LegendEntry> shown_legend() const;
     int legend_width(const std::vector<LegendEntry>& entries) const;
     void draw_legend(QPainter& painter) const;
-    std::span<const Stream> shown_streams() const;
+    std::vector<Stream> shown_streams() const;
     QRectF lane_rect(Stream stream) const;
     double x_of(double seconds) const;
     double seconds_at(double x) const;

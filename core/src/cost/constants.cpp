@@ -71,7 +71,8 @@ std::vector<Constant> cost_constants(const Calibration& calibration) {
     std::vector<Constant> list;
     for (const Constant* constant : cost::all(c)) list.push_back(*constant);
     for (const cost::IntervalEnd* end : {&c.low_end, &c.high_end})
-        list.insert(list.end(), {end->products, end->attention, end->memory, end->communication, end->offload});
+        list.insert(list.end(),
+                    {end->products, end->attention, end->memory, end->communication, end->offload});
     return list;
 }
 

@@ -44,8 +44,7 @@ double CostModel::seconds(const HostCopy& copy) const {
 
 double CostModel::seconds(const HostStep& step) const {
     const double rate = require(rates_.host_step_bytes_per_s, "dram_bytes_per_second");
-    return static_cast<double>(step.bytes) / rate *
-           (step.fused ? 1 : constants_->unfused_host_step.value);
+    return static_cast<double>(step.bytes) / rate * (step.fused ? 1 : constants_->unfused_host_step.value);
 }
 
 }  // namespace zeroplan

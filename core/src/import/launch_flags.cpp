@@ -34,7 +34,7 @@ constexpr std::array optimizers{OptimizerName{"adamw_hf", Optimizer::adamw},
 struct CountFlag {
     const char* figure;
     const char* pointer;
-    std::initializer_list<const char*> names;
+    std::vector<const char*> names;
 };
 
 void import_counts(Import& import, const ShellLine& line, const LaunchFlags& flags) {
@@ -98,7 +98,7 @@ void import_fsdp(Import& import, const ShellLine& line, const LaunchFlags& flags
 
 }  // namespace
 
-std::optional<std::string> LaunchFlags::value(std::initializer_list<const char*> names) const {
+std::optional<std::string> LaunchFlags::value(const std::vector<const char*>& names) const {
     for (const char* name : names) {
         const std::string flag = name;
         for (std::size_t i = first_; i < words_->size(); ++i) {

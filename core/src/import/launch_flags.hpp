@@ -1,5 +1,4 @@
 #pragma once
-#include <initializer_list>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,7 +14,7 @@ public:
     LaunchFlags(const std::vector<std::string>& words, std::size_t first) : words_(&words), first_(first) {}
 
     /// The value of the first of `names` that is there.
-    std::optional<std::string> value(std::initializer_list<const char*> names) const;
+    std::optional<std::string> value(const std::vector<const char*>& names) const;
     /// --name, --name True; false for --name False.
     bool is_on(const char* name) const;
 

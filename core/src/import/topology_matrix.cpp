@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <map>
 
@@ -135,7 +136,7 @@ std::vector<std::size_t> columns(const Matrix& matrix, bool gpus) {
 }
 
 /// Whether some GPU reaches the adapter in column `adapter` by one of `words`.
-bool near_a_gpu(const Matrix& matrix, std::size_t adapter, std::initializer_list<std::string_view> words) {
+bool near_a_gpu(const Matrix& matrix, std::size_t adapter, const std::vector<std::string_view>& words) {
     for (const std::size_t gpu : columns(matrix, true)) {
         const std::string& cell = matrix.rows.at(matrix.devices[gpu]).cells[adapter];
         if (std::find(words.begin(), words.end(), cell) != words.end()) return true;
@@ -147,8 +148,8 @@ bool near_a_gpu(const Matrix& matrix, std::size_t adapter, std::initializer_list
 /// and management.
 std::vector<std::string> find_rails(const Matrix& matrix) {
     std::vector<std::string> rails;
-    for (const auto& words : {std::initializer_list<std::string_view>{"PIX", "PXB"},
-                              std::initializer_list<std::string_view>{"PHB"}}) {
+    const std::array<std::vector<std::string_view>, 2> nearest_first{{{"PIX", "PXB"}, {"PHB"}}};
+    for (const auto& words : nearest_first) {
         for (const std::size_t adapter : columns(matrix, false))
             if (near_a_gpu(matrix, adapter, words)) rails.push_back(matrix.devices[adapter]);
         if (!rails.empty()) break;

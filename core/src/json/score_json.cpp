@@ -59,6 +59,17 @@ ordered_json by_source_to_json(const ScoreReport& report) {
     return out;
 }
 
+ordered_json by_size_to_json(const ScoreReport& report) {
+    ordered_json out = ordered_json::array();
+    for (const ErrorLine& line : errors_by_size(report)) {
+        ordered_json entry{
+            {"size", line.source}, {"tier", to_string(line.tier)}, {"counter", to_string(line.counter)}};
+        entry.update(to_json(line.summary));
+        out.push_back(std::move(entry));
+    }
+    return out;
+}
+
 ordered_json by_rank_to_json(const ScoreReport& report) {
     ordered_json out = ordered_json::array();
     for (const RankRow& one : report.by_rank) {
@@ -100,6 +111,7 @@ std::string score_json(const ScoreReport& report, int indent) {
     ordered_json out{{"schema", 1}, {"kind", "score"}};
     out["tiers"] = {{"A", tier_to_json(report, Tier::a)}, {"B", tier_to_json(report, Tier::b)}};
     out["by_source"] = by_source_to_json(report);
+    if (!errors_by_size(report).empty()) out["by_size"] = by_size_to_json(report);
     out["cases"] = cases_to_json(report);
     out["by_rank"] = by_rank_to_json(report);
     out["refused"] = ordered_json::array();

@@ -41,6 +41,15 @@ std::string counter_table(const ScoreReport& report) {
     return out;
 }
 
+std::string size_table(const ScoreReport& report) {
+    std::string out =
+        error_heading("collectives | tier | counter | cases | sources", "---|---|---|---:|---:");
+    for (const ErrorLine& line : errors_by_size(report))
+        out += fmt::format("| {} ", line.source) + counter_text(line) +
+               fmt::format(" {} |", line.summary.sources) + error_text(line.summary);
+    return out;
+}
+
 std::string source_table(const ScoreReport& report) {
     std::string out = error_heading("source | tier | counter | cases", "---|---|---|---:");
     for (const ErrorLine& line : errors_by_source(report))
@@ -77,8 +86,9 @@ std::string refusal_table(const ScoreReport& report) {
 }  // namespace
 
 std::string score_markdown(const ScoreReport& report) {
-    std::string out =
-        "## Mean over sources\n" + counter_table(report) + "\n## By source\n" + source_table(report);
+    std::string out = "## Mean over sources\n" + counter_table(report);
+    if (!errors_by_size(report).empty()) out += "\n## By size\n" + size_table(report);
+    out += "\n## By source\n" + source_table(report);
     if (!report.by_rank.empty()) out += "\n## Rank by rank\n" + shape_table(report);
     if (!report.fits.empty()) out += "\n## Does it fit\n" + verdict_table(report);
     if (!report.refused.empty()) out += "\n## Refused\n" + refusal_table(report);

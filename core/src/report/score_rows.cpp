@@ -30,6 +30,21 @@ std::vector<ErrorLine> errors_by_source(const ScoreReport& report) {
     return lines;
 }
 
+std::vector<ErrorLine> errors_by_size(const ScoreReport& report) {
+    constexpr Bytes large{1ULL << 20};
+    std::vector<ErrorLine> lines;
+    for (const Tier tier : {Tier::a, Tier::b})
+        for (const bool is_large : {false, true}) {
+            std::vector<ScoreRow> rows;
+            for (const ScoreRow& row : report.rows)
+                if (row.tier == tier && row.bytes && (*row.bytes >= large) == is_large) rows.push_back(row);
+            if (!rows.empty())
+                lines.push_back({is_large ? "1 MiB and more" : "below 1 MiB", tier, rows.front().counter,
+                                 mean_over_sources(rows)});
+        }
+    return lines;
+}
+
 std::vector<ShapeLine> rank_shapes(const ScoreReport& report) {
     std::vector<ShapeLine> lines;
     const auto& ranks = report.by_rank;

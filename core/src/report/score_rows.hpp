@@ -18,6 +18,8 @@ struct ErrorLine {
 std::vector<ErrorLine> errors_by_counter(const ScoreReport& report);
 /// Tiers A and B, source by source, counter by counter.
 std::vector<ErrorLine> errors_by_source(const ScoreReport& report);
+/// Of collectives, means over sources: latency decides below 1 MiB, bandwidth above; `source` says which.
+std::vector<ErrorLine> errors_by_size(const ScoreReport& report);
 
 /// A case that tells its ranks one by one.
 struct ShapeLine {

@@ -26,6 +26,19 @@ void add_tiers(TextPage& page, const ScoreReport& report) {
     page.table(table);
 }
 
+void add_sizes(TextPage& page, const ScoreReport& report) {
+    const std::vector<ErrorLine> lines = errors_by_size(report);
+    if (lines.empty()) return;
+    Table table(
+        {"collectives", "tier", "counter", "cases", "sources", "median |e|", "p90 |e|", "mean e", "inside"});
+    table.left(2);
+    for (const ErrorLine& line : lines)
+        add_row(table, {line.source, std::string(to_string(line.tier)), std::string(to_string(line.counter))},
+                line.summary, true);
+    page.heading("By size");
+    page.table(table);
+}
+
 void add_fits(TextPage& page, const ScoreReport& report) {
     if (report.fits.empty()) return;
     Table table({"tier", "it", "cases", "right", "wrong", "marginal"});
@@ -83,6 +96,7 @@ std::string score_text(const ScoreReport& report, const TextStyle& style) {
                           times > 0 ? fmt::format(", and the time of {} more", times) : ""),
               Colour::bold);
     add_tiers(page, report);
+    add_sizes(page, report);
     add_fits(page, report);
     add_sources(page, report);
     add_shapes(page, report);

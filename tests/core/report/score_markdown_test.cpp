@@ -26,6 +26,22 @@ TEST(ScoreMarkdown, MeansOverSourcesThenEachSource) {
     EXPECT_THAT(text, Not(HasSubstr("## Does it fit")));
 }
 
+TEST(ScoreMarkdown, TellsSmallCollectivesFromLarge) {
+    ScoreReport report = two_sources();
+    EXPECT_THAT(score_markdown(report), Not(HasSubstr("## By size")));
+    EXPECT_THAT(score_json(report), Not(HasSubstr("by_size")));
+    const std::uint64_t sizes[]{(1U << 20) - 1, 1U << 20, 1U << 30};
+    for (std::size_t i = 0; i < report.rows.size(); ++i) {
+        report.rows[i].counter = Counter::time;
+        report.rows[i].bytes = Bytes{sizes[i]};
+    }
+    const std::string text = score_markdown(report);
+    EXPECT_THAT(text, HasSubstr("| below 1 MiB | A | time | 1 | 1 | 10.0 % | 10.0 % | +10.0 % | 0 of 1 |\n"));
+    EXPECT_THAT(text, HasSubstr("| 1 MiB and more | A | time | 2 | 2 | 2.5 % | 2.5 % | -1.5 % | 1 of 1 |\n"));
+    EXPECT_THAT(score_text(report), HasSubstr("below 1 MiB"));
+    EXPECT_THAT(score_json(report), HasSubstr("\"size\": \"1 MiB and more\""));
+}
+
 TEST(ScoreMarkdown, KeepsNamesOfSourcesInTheirCell) {
     ScoreReport report = two_sources();
     report.rows[0].source = "a|b\n## x";

@@ -135,9 +135,10 @@ TEST_F(Sim, BlamesTheFlagThatAskedForWhatIsNotModelled) {
     const Outcome planned = zeroplan(gpt2({"--tp", "2"}));  // the native engine can't plan it
     EXPECT_EQ(planned.status, 2);
     EXPECT_THAT(planned.err, HasSubstr("command line: --tp: "));
-    const Outcome timed = zeroplan(gpt2({"--engine", "fsdp2", "--offload-parameters", "cpu"}));
+    const Outcome timed = zeroplan(
+        {"sim", "--model", "gpt2", "--engine", "deepspeed", "--zero", "0", "--offload-optimizer", "cpu"});
     EXPECT_EQ(timed.status, 2);
-    EXPECT_THAT(timed.err, HasSubstr("command line: --offload-parameters: "));
+    EXPECT_THAT(timed.err, HasSubstr("command line: --offload-optimizer: "));
 }
 
 TEST_F(Sim, SaysWhereItCannotWrite) {

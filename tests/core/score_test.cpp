@@ -236,10 +236,10 @@ TEST(Score, ComparesLikeWithLikeAndListsRefusals) {
 }
 
 TEST(Score, TellsARefusedTimeFromARefusedCase) {
-    // Memory under offload is planned, its time is not.
+    // Memory of this offload is planned, its time is not.
     const auto cases = read_measured_cases(
-        R"({"id":"o","source":"s","scenario":{"model":{"preset":"gpt2"},"training":{"engine":"fsdp2",)"
-        R"("offload_parameters":"cpu","offload_optimizer":"cpu"}},)"
+        R"({"id":"o","source":"s","scenario":{"model":{"preset":"gpt2"},"training":{"engine":"deepspeed",)"
+        R"("zero_stage":0,"offload_optimizer":"cpu"}},)"
         R"("measured":{"peak_reserved_bytes":4000000000,"step_time_s":1},"tier":"A","tier_time":"A"})",
         "cases.jsonl");
     const ScoreReport report = score(cases);

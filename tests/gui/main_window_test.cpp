@@ -219,10 +219,9 @@ TEST_F(MainWindowTest, DegreesOfParallelismShowWhereTheEngineHasThem) {
 }
 
 TEST_F(MainWindowTest, WithoutATimeTheStreamsSayWhyAndMemoryIsShown) {
-    window.change(with(window.request(), {"/training/engine", "\"fsdp2\"", ""}), "engine");
+    window.change(with(window.request(), {"/training/engine", "\"deepspeed\"", ""}), "engine");
+    window.change(with(window.request(), {"/training/zero_stage", "0", ""}), "stage");
     window.change(with(window.request(), {"/training/offload_optimizer", "\"cpu\"", ""}), "offload");
-    window.change(with(window.request(), {"/training/offload_parameters", "\"cpu\"", ""}), "offload");
-    window.change(without(window.request(), "/training/zero_stage"), "stage");
     wait();
     ASSERT_TRUE(window.results().planned()->no_time) << window.results().verdict().details().toStdString();
     const QString why = reason(*window.results().planned()->no_time);

@@ -139,6 +139,23 @@ void check_pipeline_layout(const TrainingConfig& c, const TrainingInput& input, 
              fmt::format("the entries have to add up to {}", model.layers));
 }
 
+/// An interleaved schedule takes micro-batches in rounds of one a stage; with some left over its stages would
+/// wait for each other for ever. source: Megatron-Core pipeline_parallel/schedules.py (the remainder of the
+/// micro-batches is 0 or at least pipeline_parallel); torch pipelining/schedules.py Interleaved1F1B (a
+/// multiple of the rounds)
+void check_interleaving(const TrainingConfig& c, const TrainingInput& input) {
+    if (c.virtual_pipeline == 1 || c.pipeline_parallel == 1) return;
+    const std::uint64_t stages = c.pipeline_parallel, micro_batches = c.gradient_accumulation_steps;
+    const std::uint64_t rounds = std::max<std::uint64_t>(1, micro_batches / stages);
+    const bool torch = c.engine == EngineKind::fsdp2;
+    if (micro_batches % (torch ? rounds : stages) == 0) return;
+    fail(input, "gradient_accumulation_steps",
+         fmt::format("{} micro-batches are no multiple of {} {}, which an interleaved schedule needs",
+                     micro_batches, torch ? "its rounds," : "pipeline_parallel", torch ? rounds : stages),
+         fmt::format("use {} or {} micro-batches, or virtual_pipeline 1",
+                     std::max(stages, micro_batches / stages * stages), round_up(micro_batches, stages)));
+}
+
 /// A table of learned positions has no row for a later token.
 bool has_learned_positions(const ModelSpec& model) {
     return std::any_of(model.parameters.begin(), model.parameters.end(), [](const Parameter& parameter) {
@@ -173,6 +190,7 @@ TrainingConfig fitted(TrainingConfig config, const TrainingInput& input, const M
     check_single(config, input, cluster);
     fit_groups(config, input);
     check_pipeline_layout(config, input, model);
+    check_interleaving(config, input);
     fit_sequence(config, input, model);
     return config;
 }

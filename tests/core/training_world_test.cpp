@@ -112,5 +112,18 @@ TEST(Fitted, CatchesOverflow) {
     EXPECT_EQ(job.error().code(), ErrorCode::overflow);
 }
 
+TEST(Fitted, AnInterleavedScheduleTakesWholeRounds) {
+    Job job;
+    job.input.config.engine = EngineKind::megatron;
+    job.input.config.pipeline_parallel = 4;
+    job.input.config.virtual_pipeline = 2;
+    job.input.config.gradient_accumulation_steps = 6;
+    EXPECT_THAT(job.error().message(), HasSubstr("6 micro-batches are no multiple of pipeline_parallel 4"));
+    EXPECT_EQ(job.error().place().pointer, "/training/gradient_accumulation_steps");
+    EXPECT_THAT(job.error().hint(), HasSubstr("use 4 or 8 micro-batches"));
+    job.input.config.gradient_accumulation_steps = 8;
+    EXPECT_NO_THROW(job.fit());
+}
+
 }  // namespace
 }  // namespace zeroplan

@@ -7,6 +7,7 @@
 #include "subcommand.hpp"
 #include "zeroplan/command/output.hpp"
 #include "zeroplan/command/output_files.hpp"
+#include "zeroplan/command/progress_line.hpp"
 #include "zeroplan/command/scenario_flags.hpp"
 #include "zeroplan/memory_snapshot.hpp"
 #include "zeroplan/plan.hpp"
@@ -58,8 +59,13 @@ void report(const Plan& plan, const PlanFlags& flags) {
 int run_plan(const PlanFlags& flags) {
     check(flags);
     command::check_writable({flags.csv, flags.snapshot, flags.scenario.save_scenario});
-    const Plan plan =
-        flags.output.reports() ? command::plan_with_remedies(flags.scenario) : command::plan(flags.scenario);
+    std::optional<Plan> planned;
+    {
+        const command::BusyLine busy("planning", flags.output.reports() && !flags.output.json);
+        planned = flags.output.reports() ? command::plan_with_remedies(flags.scenario)
+                                         : command::plan(flags.scenario);
+    }
+    const Plan& plan = *planned;
     command::deliver(
         {command::file_step(flags.csv, [&] { return plan_csv(plan); }),
          command::file_step(flags.snapshot, [&] { return memory_snapshot(plan, plan.memory.worst_group); }),

@@ -125,6 +125,7 @@ QString time_sentence(const StepTimeline& timeline, const Throughput& throughput
                 .arg(text(format_count(static_cast<std::uint64_t>(throughput.tokens_per_s_per_gpu + 0.5))),
                      tokens ? QObject::tr("tokens") : QObject::tr("samples"));
     if (throughput.mfu > 0) said += QObject::tr(", MFU %1").arg(percent(throughput.mfu));
+    if (throughput.hfu > throughput.mfu) said += QObject::tr(", HFU %1").arg(percent(throughput.hfu));
     if (timeline.step_time_s > 0)
         said += QObject::tr(", exposed communication %1, idle %2")
                     .arg(percent(timeline.exposed_communication_s / timeline.step_time_s),

@@ -1,6 +1,10 @@
+#include <optional>
+
+#include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
 #include "what_if_flags.hpp"
+#include "zeroplan/chakra_trace.hpp"
 #include "zeroplan/command/output.hpp"
 #include "zeroplan/command/output_files.hpp"
 #include "zeroplan/command/progress_line.hpp"
@@ -8,6 +12,7 @@
 #include "zeroplan/command/scenario_flags.hpp"
 #include "zeroplan/cost_model.hpp"
 #include "zeroplan/goodput.hpp"
+#include "zeroplan/nccl_tuner.hpp"
 #include "zeroplan/rank_classes.hpp"
 #include "zeroplan/simulate.hpp"
 #include "zeroplan/step_collectives.hpp"
@@ -20,7 +25,7 @@ struct Flags {
     zeroplan::command::ScenarioFlags scenario;
     zeroplan::command::OutputFlags output;
     zeroplan::WhatIfFlags what_if;
-    std::string trace, csv, nccl_algorithm, nccl_protocol;
+    std::string trace, csv, chakra, tuner, nccl_algorithm, nccl_protocol;
 };
 
 /// A plan with the constants that its simulated time rests on beside those of its memory, and ranks that a
@@ -61,11 +66,42 @@ void report(const Flags& flags, const zeroplan::Plan& plan, const zeroplan::SimR
         zeroplan::command::print(zeroplan::sim_text(plan, step, extras, zeroplan::command::terminal_style()));
 }
 
+constexpr std::uint64_t most_chakra_ranks = 4096;
+
+std::string groups_file(const Flags& flags) {
+    return flags.chakra.empty() ? std::string() : flags.chakra + ".communicators.json";
+}
+
+void check_chakra(const Flags& flags, const zeroplan::Plan& plan) {
+    const std::uint64_t ranks = plan.scenario.world_size();
+    if (!flags.chakra.empty() && ranks > most_chakra_ranks)
+        throw zeroplan::Error(
+            zeroplan::ErrorCode::not_supported,
+            fmt::format("Chakra traces are a file a rank, and {} are more than the {} written", ranks,
+                        most_chakra_ranks),
+            fmt::format("trace the same job on at most {} GPUs", most_chakra_ranks),
+            {"command line", "--chakra"});
+}
+
+void write_chakra(const Flags& flags, const zeroplan::Plan& plan) {
+    if (flags.chakra.empty()) return;
+    const zeroplan::ChakraTraces traces(plan);
+    for (std::uint64_t rank = 0; rank < plan.scenario.world_size(); ++rank)
+        zeroplan::write_text_file(fmt::format("{}.{}.et", flags.chakra, rank), traces.of_rank(rank));
+    zeroplan::write_text_file(groups_file(flags), traces.communicators());
+}
+
 int simulate_and_report(const Flags& flags) {
     using namespace zeroplan::command;
-    check_writable({flags.trace, flags.csv, flags.scenario.save_scenario});
+    check_writable({flags.trace, flags.csv, flags.tuner, groups_file(flags), flags.scenario.save_scenario});
     zeroplan::WhatIf what_if;
-    zeroplan::Plan plan = plan_of(flags, what_if);
+    std::optional<zeroplan::Plan> planned;
+    {
+        const BusyLine busy("planning", !flags.output.quiet && !flags.output.json);
+        planned = plan_of(flags, what_if);
+    }
+    zeroplan::Plan& plan = *planned;
+    check_chakra(flags, plan);
     ProgressLine progress("simulating", !flags.output.quiet && !flags.output.json);
     zeroplan::SimExtras extras;
     const zeroplan::SimReport step = simulated(flags, plan, what_if, progress, extras);
@@ -74,7 +110,8 @@ int simulate_and_report(const Flags& flags) {
         plan.warnings.push_back(std::move(warning));
     deliver({file_step(flags.trace, [&] { return zeroplan::trace_json(plan, step.rank_groups); }),
              file_step(flags.csv, [&] { return zeroplan::step_csv(plan, step.rank_groups); }),
-             [&] { report(flags, plan, step, extras); }});
+             file_step(flags.tuner, [&] { return zeroplan::nccl_tuner_csv(plan); }),
+             [&] { write_chakra(flags, plan); }, [&] { report(flags, plan, step, extras); }});
     return plan.memory.verdict == zeroplan::Verdict::does_not_fit ? 1 : 0;
 }
 
@@ -111,6 +148,15 @@ int main(int argc, char** argv) {
         ->type_name("FILE")
         ->group("Output");
     app.add_option("--csv", flags.csv, "Write every operation's start and end as a table")
+        ->type_name("FILE")
+        ->group("Output");
+    app.add_option("--chakra", flags.chakra,
+                   "Write MLCommons Chakra execution traces, a file a rank (PREFIX.0.et …), and the ranks of "
+                   "their communicators")
+        ->type_name("PREFIX")
+        ->group("Output");
+    app.add_option("--nccl-tuner", flags.tuner,
+                   "Write the fastest algorithm and protocol by size, for NCCL's example tuner plug-in")
         ->type_name("FILE")
         ->group("Output");
     app.footer(

@@ -39,6 +39,8 @@ struct Throughput {
     double tokens_per_s_per_gpu = 0;  ///< samples for a plain stack
     double model_flop_per_s_per_gpu = 0;
     double mfu = 0;  ///< of the GPU's dense peak in the compute dtype
+    /// With what is recomputed, which MFU leaves out.
+    double hardware_flop_per_s_per_gpu = 0, hfu = 0;
     friend bool operator==(const Throughput&, const Throughput&) = default;
 };
 

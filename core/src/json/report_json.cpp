@@ -256,6 +256,8 @@ std::string sim_json(const Plan& plan, const SimReport& report, const SimExtras&
     out["tokens_per_s_per_gpu"] = report.throughput.tokens_per_s_per_gpu;
     out["model_flops_per_s_per_gpu"] = report.throughput.model_flop_per_s_per_gpu;
     out["mfu"] = report.throughput.mfu;
+    out["hardware_flops_per_s_per_gpu"] = report.throughput.hardware_flop_per_s_per_gpu;
+    out["hfu"] = report.throughput.hfu;
     out["compute_s"] = slowest.compute_s;
     out["communication_s"] = slowest.communication_s;
     out["exposed_communication_s"] = slowest.exposed_communication_s;

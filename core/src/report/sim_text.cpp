@@ -32,17 +32,17 @@ void add_mfu_convention(TextPage& page, const Plan& plan) {
                               ? "matrix products and attention over the whole square, causal or not"
                               : "matrix products";
     page.paragraph("MFU counts ",
-                   fmt::format("{}, forward × 3 (6 FLOPs a weight and token), nothing that is recomputed; of "
-                               "{:.4g} TFLOP/s, the GPU's dense {} peak",
+                   fmt::format("{}, forward × 3 (6 FLOPs a weight and token), of {:.4g} TFLOP/s, the GPU's "
+                               "dense {} peak; HFU also what is recomputed",
                                counted, peak / 1e12, to_string(training.compute_dtype)),
                    Colour::dim);
 }
 
 void add_step(TextPage& page, const Plan& plan, const SimReport& report, const StepTimeline& slowest) {
     const bool tokens = plan.scenario.model.batch == BatchKind::tokens;
-    page.line(fmt::format("step {}: {} {}/s per GPU, MFU {} %", format_seconds(slowest.step_time_s),
+    page.line(fmt::format("step {}: {} {}/s per GPU, MFU {} %, HFU {} %", format_seconds(slowest.step_time_s),
                           rate(report.throughput.tokens_per_s_per_gpu), tokens ? "tokens" : "samples",
-                          fixed(100 * report.throughput.mfu, 1)),
+                          fixed(100 * report.throughput.mfu, 1), fixed(100 * report.throughput.hfu, 1)),
               Colour::bold);
     add_mfu_convention(page, plan);
     page.line(fmt::format("interval {} to {}, fidelity: {}", format_seconds(slowest.low_s),

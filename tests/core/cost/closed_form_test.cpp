@@ -236,6 +236,16 @@ TEST(Throughput, CountsForwardThreeTimes) {
     EXPECT_DOUBLE_EQ(result.mfu, 4 * 6e9 / 0.5 / 1e14);
 }
 
+TEST(Throughput, CountsWhatIsRecomputedInHfuAlone) {
+    Compute forward, again;
+    again.phase = ComputePhase::recompute;
+    const Plan plan = plan_of({on(Stream::compute, forward), on(Stream::compute, again)});
+    const Throughput result = throughput(plan, 0.5);
+    EXPECT_DOUBLE_EQ(result.mfu, 6e9 / 0.5 / 1e14);
+    EXPECT_DOUBLE_EQ(result.hfu, 8e9 / 0.5 / 1e14);  // four forward passes' worth instead of three
+    EXPECT_DOUBLE_EQ(result.hardware_flop_per_s_per_gpu, 8e9 / 0.5);
+}
+
 // --- Random programs against the rules of step_program.hpp, taken word by word.
 
 struct Spans {

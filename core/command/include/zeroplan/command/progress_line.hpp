@@ -18,4 +18,18 @@ private:
     std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
 };
 
+/// "<what is done> … 3 s" on standard error for work that can't say how far it is: only on a terminal, from
+/// half a second on, gone with the object. Ticks by SIGALRM, so that the work needs no thread and may fork;
+/// one at a time in a process.
+class BusyLine {
+public:
+    BusyLine(const char* what, bool wanted);
+    ~BusyLine();
+    BusyLine(const BusyLine&) = delete;
+    BusyLine& operator=(const BusyLine&) = delete;
+
+private:
+    bool on_terminal_;
+};
+
 }  // namespace zeroplan::command

@@ -116,8 +116,9 @@ int simulate_and_report(const Flags& flags) {
 }
 
 void add_nccl_flags(CLI::App& app, Flags& flags) {
-    app.add_option("--nccl-algo", flags.nccl_algorithm,
-                   "Force ring, tree, nvls or nvls_tree, as NCCL_ALGO does, on every collective that has it")
+    app.add_option(
+           "--nccl-algo", flags.nccl_algorithm,
+           "Force ring, tree, nvls, nvls_tree or pat, as NCCL_ALGO does, on every collective that has it")
         ->type_name("ALGORITHM")
         ->group("What if");
     app.add_option("--nccl-proto", flags.nccl_protocol, "Force ll, ll128 or simple, as NCCL_PROTO does")

@@ -11,6 +11,7 @@ enum class CollectiveAlgorithm : std::uint8_t {
     tree,
     nvls,
     nvls_tree,
+    pat,  ///< parallel aggregated trees: gathers and scatters of one rank a node
     shared_memory,
     pairwise  ///< messages from each rank to each: all-to-all, send and receive
 };

@@ -24,7 +24,7 @@ struct CommunicatorSite {
 CommunicatorSite as_seen_by(const FabricRoutes& routes, CommunicatorSite site);
 
 /// Which nodes of a communicator send to which.
-enum class CrossingPattern : std::uint8_t { ring, trees, pairs };
+enum class CrossingPattern : std::uint8_t { ring, trees, pairs, powers_of_two };
 CrossingPattern crossing_pattern(CollectiveAlgorithm algorithm);
 
 /// What a collective of the pattern, each of whose NICs sends one unit, sends over the links of a fabric.
@@ -33,6 +33,8 @@ CrossingPattern crossing_pattern(CollectiveAlgorithm algorithm);
 /// (graph/rings.cc, connect.cc), and NICs of the same rail. Trees are NCCL's double binary tree
 /// (graph/trees.cc: ncclGetDtree), each of whose edges is passed up and down with half of the buffer. An
 /// all-to-all goes from each rank to each, on the rail of the receiver where GPUs relay (PXN).
+/// PAT sends over distances of 1, 2, 4, … nodes, the farther the fewer chunks (collectives.h:
+/// PatAGAlgorithm).
 Crossing fabric_crossing(CrossingPattern pattern, const CommunicatorSite& site, const FabricRoutes& routes);
 
 /// Parents in NCCL's binary tree of `nodes`, in which node 0 is the root; the root's parent is itself.

@@ -10,6 +10,7 @@ constexpr std::array algorithms{
     Word<CollectiveAlgorithm>{CollectiveAlgorithm::tree, "tree"},
     Word<CollectiveAlgorithm>{CollectiveAlgorithm::nvls, "nvls"},
     Word<CollectiveAlgorithm>{CollectiveAlgorithm::nvls_tree, "nvls_tree"},
+    Word<CollectiveAlgorithm>{CollectiveAlgorithm::pat, "pat"},
 };
 constexpr std::array protocols{
     Word<CollectiveProtocol>{CollectiveProtocol::ll, "ll"},

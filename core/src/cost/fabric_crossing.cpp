@@ -34,6 +34,17 @@ public:
         return std::move(crossing_);
     }
 
+    /// Over a distance of d = 2^k nodes go the chunks that come from multiples of 2d behind it.
+    Crossing powers_of_two() {
+        const std::size_t count = nodes_.size();
+        for (std::size_t distance = 1; distance < count; distance *= 2) {
+            const std::size_t chunks = (count - distance + 2 * distance - 1) / (2 * distance);
+            const double units = node_units_ * static_cast<double>(chunks) / static_cast<double>(count - 1);
+            for (std::size_t i = 0; i < count; ++i) edge(nodes_[i], nodes_[(i + distance) % count], units);
+        }
+        return std::move(crossing_);
+    }
+
     Crossing pairs() {
         const double units = node_units_ / static_cast<double>(nodes_.size() - 1);  // from node to node
         if (!routes_.by_rail()) {
@@ -138,6 +149,8 @@ CrossingPattern crossing_pattern(CollectiveAlgorithm algorithm) {
             return CrossingPattern::trees;
         case CollectiveAlgorithm::pairwise:
             return CrossingPattern::pairs;
+        case CollectiveAlgorithm::pat:
+            return CrossingPattern::powers_of_two;
         default:
             return CrossingPattern::ring;
     }
@@ -151,6 +164,8 @@ Crossing fabric_crossing(CrossingPattern pattern, const CommunicatorSite& site, 
             return builder.trees();
         case CrossingPattern::pairs:
             return builder.pairs();
+        case CrossingPattern::powers_of_two:
+            return builder.powers_of_two();
         case CrossingPattern::ring:
             break;
     }

@@ -99,6 +99,14 @@ CollectiveCost Communicator::nvls(double bytes) const {
     return cost;
 }
 
+/// A rank's NIC carries what every other rank gives or gets, as in a ring.
+CollectiveCost Communicator::pat(CollectiveKind kind, double bytes) const {
+    CollectiveCost cost =
+        entry(Algorithm::pat, Protocol::simple, law_.pat_latency_us(), bytes, law_.pat_algorithm_gb());
+    set_load(cost, bytes * law_.ring_steps(kind) / law_.ranks(), 1, 0);
+    return cost;
+}
+
 /// Messages from each rank to each (ncclSend and ncclRecv in one group): of a rank's buffer the share of the
 /// other ranks of the node crosses its GPU's link, that of other nodes its NIC.
 CollectiveCost Communicator::all_to_all(double bytes) const {
@@ -133,6 +141,8 @@ std::vector<CollectiveCost> Communicator::candidates(CollectiveKind kind, double
         if (reduces_all) entries.push_back(tree(protocol, bytes));
     }
     if (reduces_all && law_.has_nvls()) entries.push_back(nvls(bytes));
+    const bool scatters = kind == CollectiveKind::all_gather || kind == CollectiveKind::reduce_scatter;
+    if (scatters && law_.has_pat()) entries.push_back(pat(kind, bytes));
     return entries;
 }
 

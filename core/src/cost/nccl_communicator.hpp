@@ -30,6 +30,7 @@ private:
     CollectiveCost ring(CollectiveKind kind, CollectiveProtocol protocol, double bytes) const;
     CollectiveCost tree(CollectiveProtocol protocol, double bytes) const;
     CollectiveCost nvls(double bytes) const;
+    CollectiveCost pat(CollectiveKind kind, double bytes) const;
     double overhead_s(CollectiveKind kind, const CollectiveCost& cost) const;
     /// A link's load as whole multiples of one unit: `nic` and `intra` in units of bytes / (rails · ranks a
     /// node).

@@ -55,6 +55,7 @@ double Law::net_latency_us(Algorithm algorithm, Protocol protocol) const {
 double Law::network_hops(CollectiveKind kind, Algorithm algorithm) const {
     if (placement_.nodes == 1) return 0;
     if (algorithm == Algorithm::pairwise) return 1;
+    if (algorithm == Algorithm::pat) return log2_floor(placement_.nodes);
     if (algorithm != Algorithm::ring) return 2 * log2_floor(placement_.nodes);
     return (kind == CollectiveKind::all_reduce ? 2 : 1) * (nodes() - 1);
 }
@@ -121,6 +122,19 @@ double Law::nvls_bus_gb() const {
     if (!across_nodes()) return count * intra;
     const double inter = channels_.bus_gb_per_s() / count * (placement_.nodes == 2 ? 2 : 1);
     return count * std::min({intra, inter, nvls_tree_channel_gb(gpu_, placement_.nodes)});
+}
+
+double Law::pat_latency_us() const {
+    constexpr double overlap = 3.5, us_a_rank = 2.8;
+    return base_latency_us(Algorithm::pat, Protocol::simple) +
+           log2_floor(placement_.nodes) * hop_latency_us(Hardware::net, Algorithm::pat, Protocol::simple) /
+               overlap +
+           us_a_rank * ranks();
+}
+
+double Law::pat_algorithm_gb() const {
+    constexpr double share_of_bus = 0.75;
+    return share_of_bus * channels_.bus_gb_per_s();
 }
 
 double Law::message_latency_us() const {

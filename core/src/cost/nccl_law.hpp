@@ -35,6 +35,10 @@ public:
     /// Of NVLS, or of NVLSTree across nodes.
     double nvls_latency_us() const;
     double nvls_bus_gb() const;
+    /// NCCL builds parallel aggregated trees of nodes with one rank each.
+    bool has_pat() const { return placement_.nodes > 1 && placement_.ranks == placement_.nodes; }
+    double pat_latency_us() const;
+    double pat_algorithm_gb() const;
     /// Of a message, over the network if the communicator has one.
     double message_latency_us() const;
 

@@ -18,13 +18,13 @@ constexpr std::size_t node_column(std::uint64_t nodes) {
 using ByProtocol = std::array<double, 3>;       // LL, LL128, Simple
 using ByNodes = std::array<double, 3>;          // 1, 2, more nodes
 using ByGeneration = std::array<ByNodes, 4>;    // Volta, Ampere, Hopper, Blackwell
-using ByAlgorithm = std::array<ByProtocol, 4>;  // Tree, Ring, NVLS, NVLSTree
+using ByAlgorithm = std::array<ByProtocol, 5>;  // Tree, Ring, NVLS, NVLSTree, PAT
 
-constexpr ByAlgorithm base{{{6.8, 14.0, 8.4}, {6.6, 14.0, 8.4}, {}, {}}};
+constexpr ByAlgorithm base{{{6.8, 14.0, 8.4}, {6.6, 14.0, 8.4}, {}, {}, {8.0, 8.0, 8.0}}};
 constexpr std::array<ByAlgorithm, 3> hop{{
-    {{{0.6, 1.25, 4.0}, {0.6, 1.9, 3.4}, {0, 0, 25}, {0, 0, 25}}},
-    {{{1.0, 1.9, 4.0}, {1.0, 2.5, 5.7}, {}, {}}},
-    {{{5.0, 8.5, 14.0}, {2.7, 4.0, 14.0}, {0, 0, 18}, {0, 0, 20.9}}},
+    {{{0.6, 1.25, 4.0}, {0.6, 1.9, 3.4}, {0, 0, 25}, {0, 0, 25}, {0, 0, 4.0}}},
+    {{{1.0, 1.9, 4.0}, {1.0, 2.5, 5.7}, {}, {}, {0, 0, 4.0}}},
+    {{{5.0, 8.5, 14.0}, {2.7, 4.0, 14.0}, {0, 0, 18}, {0, 0, 20.9}, {0, 0, 14.0}}},
 }};
 
 constexpr ByGeneration ll_max{
@@ -65,6 +65,8 @@ std::size_t row(CollectiveAlgorithm algorithm) {
             return 2;
         case CollectiveAlgorithm::nvls_tree:
             return 3;
+        case CollectiveAlgorithm::pat:
+            return 4;
         default:
             return 1;
     }

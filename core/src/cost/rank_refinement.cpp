@@ -39,6 +39,12 @@ std::vector<Rank> ranks_of(const Plan& plan, const WhatIf& what_if) {
     return ranks;
 }
 
+bool has_one_rank_a_node(const Plan& plan, GroupKind group) {
+    const GroupSizes sizes = group_sizes(plan.scenario.training, plan.layout.shard_group);
+    const GroupPlacement placement = group_placement(group, sizes, plan.scenario.cluster);
+    return placement.ranks == placement.nodes;
+}
+
 /// By GroupKind: in which patterns collectives of a step may run in such groups.
 using Patterns = std::array<std::set<CrossingPattern>, group_kind_count>;
 Patterns used_patterns(const Plan& plan) {
@@ -52,6 +58,8 @@ Patterns used_patterns(const Plan& plan) {
                     patterns.insert(pairs ? CrossingPattern::pairs : CrossingPattern::ring);
                     if (collective->kind == CollectiveKind::all_reduce)
                         patterns.insert(CrossingPattern::trees);
+                    else if (!pairs && has_one_rank_a_node(plan, collective->group))
+                        patterns.insert(CrossingPattern::powers_of_two);
                 }
     return used;
 }

@@ -96,12 +96,12 @@ std::vector<Warning> forced_choice_warnings(const Plan& plan) {
         const std::vector<StepCollective> collectives = step_collectives(plan, g);
         if (std::any_of(collectives.begin(), collectives.end(), obeys)) return {};
     }
-    return {
-        {"nccl_choice_without_effect",
-         fmt::format("cluster.nccl forces {} {}, which none of the step's collectives can run with; all run "
-                     "as NCCL chooses (all-gathers and reduce-scatters are rings)",
-                     choice.algorithm ? to_string(*choice.algorithm) : "any algorithm",
-                     choice.protocol ? to_string(*choice.protocol) : "any protocol")}};
+    return {{"nccl_choice_without_effect",
+             fmt::format(
+                 "cluster.nccl forces {} {}, which none of the step's collectives can run with; all run "
+                 "as NCCL chooses (all-gathers and reduce-scatters are rings, or PAT with one rank a node)",
+                 choice.algorithm ? to_string(*choice.algorithm) : "any algorithm",
+                 choice.protocol ? to_string(*choice.protocol) : "any protocol")}};
 }
 
 std::vector<LinkLoadPoint> link_load_over_time(const Plan& plan, std::uint32_t rank_group,

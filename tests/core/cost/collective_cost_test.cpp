@@ -188,6 +188,26 @@ TEST(CollectiveCost, OneRankANodeUsesNoLocalLink) {
     EXPECT_NEAR(cost.latency_s, (8.4 + 3 * 14.0) * 1e-6, 1e-12);
 }
 
+TEST(CollectiveCost, OneRankANodeGathersByAggregatedTrees) {
+    // NCCL 2.30 tuning.cc, 64 nodes of one rank: 8.0 + 6 · 14 / 3.5 + 64 · 2.8 = 211.2 us, where the ring
+    // has 63 hops; at 3/4 of the bus.
+    const ClusterSpec cluster = test_cluster(64);
+    const GroupPlacement one_each{64, 64, 1, 1};
+    const CollectiveChoice pat{CollectiveAlgorithm::pat, std::nullopt};
+    const CollectiveCost cost =
+        collective_cost(CollectiveKind::all_gather, Bytes{1 << 20}, one_each, cluster, pat);
+    EXPECT_NEAR(cost.latency_s, 211.2e-6, 1e-12);
+    EXPECT_EQ(cost.intra_weight, 0U);
+    const CollectiveChoice ring{CollectiveAlgorithm::ring, CollectiveProtocol::simple};
+    const auto law = [&](const CollectiveChoice& choice) {
+        return collective_cost(CollectiveKind::all_gather, Bytes{1ULL << 34}, one_each, cluster, choice)
+            .cap_bytes_per_s;
+    };
+    EXPECT_NEAR(law(pat), law(ring) * 63 / 64 * 0.75, 1e-3 * law(pat));
+    EXPECT_FALSE(can_force(CollectiveKind::all_reduce, one_each, cluster, pat));
+    EXPECT_FALSE(can_force(CollectiveKind::all_gather, {16, 2, 8, 8}, cluster, pat));
+}
+
 TEST(CollectiveCost, AllReduceAcrossNodesUsesTrees) {
     const ClusterSpec cluster = dgx_a100(16);
     const CollectiveCost cost =

@@ -58,6 +58,16 @@ TEST(FabricCrossing, OfDoubleTreesIsHalfTheBufferAnEdgeEachWay) {
               (Crossing{{0, 8}, {1, 8}, {2, 8}, {3, 8}}));
 }
 
+TEST(FabricCrossing, OfPatIsFewChunksFarAndManyNear) {
+    // Of three chunks a node sends one over a distance of 2 and two over 1: between {0, 1} and {2, 3} both of
+    // the far ones and one of the near ones pass each way.
+    const auto one_rank = [](std::uint64_t node) { return GroupNode{node, {0}}; };
+    CommunicatorSite site{{one_rank(0), one_rank(1), one_rank(2), one_rank(3)}, 4};
+    const Crossing crossing = fabric_crossing(CrossingPattern::powers_of_two, site, leaves(2, 4));
+    ASSERT_EQ(crossing.size(), 4U);
+    for (const auto& [link, units] : crossing) EXPECT_NEAR(units, 2 * 1.0 / 3 + 2.0 / 3, 1e-12);
+}
+
 TEST(FabricCrossing, OfAnAllToAllIsWhatGoesToOtherLeaves) {
     // A node of 8 ranks sends 8 units, a third of it to each other node: two of those are elsewhere.
     const Crossing crossing = fabric_crossing(CrossingPattern::pairs, full({0, 1, 2, 3}), leaves(2, 4));

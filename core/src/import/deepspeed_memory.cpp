@@ -4,6 +4,7 @@
 
 #include "import/import_builder.hpp"
 #include "import/import_readers.hpp"
+#include "import/log_prefix.hpp"
 #include "import/text_lines.hpp"
 #include "printable.hpp"
 
@@ -45,7 +46,7 @@ std::vector<MemoryLine> read_lines(std::string_view text) {
     std::string label;
     for (const TextLine& line : text_lines(text)) {
         if (auto memory = read_line(line, label)) found.push_back(std::move(*memory));
-        label = std::string(trimmed(line.text));
+        label = std::string(without_log_prefix(line.text));
     }
     return found;
 }

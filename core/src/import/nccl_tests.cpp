@@ -9,6 +9,7 @@
 #include "import/import_builder.hpp"
 #include "import/import_readers.hpp"
 #include "import/latency_bandwidth.hpp"
+#include "import/log_prefix.hpp"
 #include "import/text_lines.hpp"
 
 namespace zeroplan {
@@ -96,7 +97,7 @@ Log read_log(const Import& import, std::string_view text) {
     std::set<std::string> hosts;
     std::uint64_t rank_lines = 0;
     for (const TextLine& line : text_lines(text)) {
-        const std::vector<std::string> words = words_of(line.text);
+        const std::vector<std::string> words = words_of(without_log_prefix(line.text));
         if (words.empty()) continue;
         for (const char* program : programs)
             if (log.collective.empty() && line.text.find(std::string(program) + "_perf") != std::string::npos)

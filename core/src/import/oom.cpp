@@ -5,6 +5,8 @@
 
 #include "import/import_builder.hpp"
 #include "import/import_readers.hpp"
+#include "import/log_prefix.hpp"
+#include "import/text_lines.hpp"
 #include "printable.hpp"
 
 namespace zeroplan {
@@ -140,33 +142,66 @@ void explain(Import& import, std::size_t line, const Message& m) {
              "nvidia-smi lists them");
 }
 
-std::size_t line_of(std::string_view text, std::size_t offset) {
-    return 1 + static_cast<std::size_t>(
-                   std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(offset), '\n'));
+constexpr std::string_view start = "Tried to allocate ";
+/// A message stands on one line, or on some where a terminal's width breaks it (rich tracebacks).
+constexpr std::size_t most_lines = 16;
+
+/// The text of a message that begins on line `at`, its lines joined and their prefixes gone.
+std::string message_at(const std::vector<TextLine>& lines, std::size_t at) {
+    std::string joined;
+    for (std::size_t i = at; i < std::min(lines.size(), at + most_lines); ++i) {
+        std::string line(without_log_prefix(lines[i].text));
+        if (i == at)
+            line = line.substr(std::min(line.find(start), line.size()));
+        else if (line.find(start) != std::string::npos)
+            break;
+        joined += line + " ";
+    }
+    return joined;
+}
+
+std::optional<Message> read_message(const std::string& text) {
+    const auto requested = size_after(text, start);
+    auto read = read_new(text);
+    if (!read) read = read_old(text);
+    if (!requested || !read) return std::nullopt;
+    read->requested = *requested;
+    return read;
+}
+
+/// Where a log has several messages: ranks fail together, and some programs catch one and try again.
+void note_others(Import& import, const std::vector<Message>& messages, std::size_t line) {
+    if (messages.size() < 2) return;
+    const auto [least, most] =
+        std::minmax_element(messages.begin(), messages.end(),
+                            [](const Message& a, const Message& b) { return a.allocated < b.allocated; });
+    note(import, Finding::resolved, "", line,
+         fmt::format("{} out-of-memory messages, with {} to {} allocated: the last one counts",
+                     messages.size(), gib(least->allocated), gib(most->allocated)));
 }
 
 }  // namespace
 
 Import import_oom(std::string_view text, const std::string& file) {
-    constexpr std::string_view start = "Tried to allocate ";
-    // The last one: earlier ones were caught, or are of other ranks.
-    const auto at = text.rfind(start);
-    const std::string_view message = at == std::string_view::npos ? std::string_view{} : text.substr(at);
     Import import;
     import.kind = ImportKind::oom_message;
     import.file = import.scenario.file = file;
-    const std::size_t line = at == std::string_view::npos ? 0 : line_of(text, at);
-    const auto requested = size_after(message, start);
-    auto read = read_new(message);
-    if (!read) read = read_old(message);
-    if (!requested || !read)
+    const std::vector<TextLine> lines = text_lines(text);
+    std::vector<Message> messages;
+    std::size_t line = 0;
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+        if (lines[i].text.find(start) == std::string::npos) continue;
+        const auto read = read_message(message_at(lines, i));
+        if (read || messages.empty()) line = lines[i].number;
+        if (read) messages.push_back(*read);
+    }
+    if (messages.empty())
         fail_at(import, line, "", "an out-of-memory message without its figures",
                 "paste it whole: from \"Tried to allocate\" to \"reserved by PyTorch but unallocated\" or "
-                "\"reserved in "
-                "total by PyTorch\"");
-    read->requested = *requested;
-    add_figures(import, *read);
-    explain(import, line, *read);
+                "\"reserved in total by PyTorch\"");
+    add_figures(import, messages.back());
+    explain(import, line, messages.back());
+    note_others(import, messages, line);
     return import;
 }
 

@@ -21,6 +21,11 @@ bool has_line(std::string_view text, std::string_view start) {
     return false;
 }
 
+/// nccl-tests' table; its JSON output has the names in quotes.
+bool is_nccl_tests(std::string_view text) {
+    return has(text, "algbw") && has(text, "busbw") && !has(text, "\"busbw");
+}
+
 /// The first character that is neither space nor part of a comment.
 char first_character(std::string_view text) {
     if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
@@ -92,10 +97,11 @@ Import import_text(std::string_view text, const std::string& file, const ImportC
         refuse(file, "this XML has neither <system> nor <graphs>",
                "NCCL writes them with NCCL_TOPO_DUMP_FILE and NCCL_GRAPH_DUMP_FILE");
     }
-    if (first == '{' || first == '[') return import_json_text(text, file, context);
+    // What a program printed goes first: logs may begin as JSON does, with `[rank0]:` or `{'loss': 1.9}`.
     if (has(text, "Tried to allocate ")) return import_oom(text, file);
-    if (has(text, "algbw") && has(text, "busbw")) return import_nccl_tests(text, file);
+    if (is_nccl_tests(text)) return import_nccl_tests(text, file);
     if (has(text, "Max_MA ")) return import_deepspeed_memory(text, file);
+    if (first == '{' || first == '[') return import_json_text(text, file, context);
     if (is_matrix(text)) return import_topology_matrix(text, file, context);
     if (has_line(text, "distributed_type:")) return import_accelerate(text, file, context);
     if (is_launch(text)) return import_launch(text, file);

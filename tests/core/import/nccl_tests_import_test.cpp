@@ -4,6 +4,7 @@
 #include "core/import/import_file.hpp"
 #include "core/json/error_of.hpp"
 #include "import/latency_bandwidth.hpp"
+#include "import/text_lines.hpp"
 
 namespace zeroplan {
 namespace {
@@ -40,6 +41,17 @@ TEST(NcclTestsImport, MakesATableOfPoints) {
     // What the points were made of: about 30 µs and 370 GB/s.
     EXPECT_NEAR(*import.figure("latency_s"), 30e-6, 3e-6);
     EXPECT_NEAR(*import.figure("busbw_bytes_per_s"), 370e9, 6e9);
+}
+
+TEST(NcclTestsImport, ReadsATableBehindPrefixes) {
+    std::string log;
+    for (const TextLine& line :
+         text_lines(read_text_file(import_path("logs/nccl_tests_allgather_synthetic.txt"))))
+        log += "[1,0]<stdout>:" + line.text + "\r\n";
+    const Import import = import_text(log, "log");
+    EXPECT_EQ(import.kind, ImportKind::nccl_tests);
+    EXPECT_EQ(import.figure("points"), 4);
+    EXPECT_EQ(import.figure("ranks"), 8);
 }
 
 constexpr const char* header =

@@ -44,6 +44,37 @@ TEST(OomImport, ReadsTheLastMessageOfALog) {
     EXPECT_EQ(finding(import, Finding::warning, "").line, 5U);
 }
 
+TEST(OomImport, ReadsTracebacksOfSeveralRanks) {
+    // Metrics and `[rank0]:` begin as JSON does.
+    const Import import = import_file("logs/oom_ranks_torchrun.txt");
+    EXPECT_EQ(import.kind, ImportKind::oom_message);
+    EXPECT_EQ(import.figure("requested_bytes"), 2 * gib);
+    EXPECT_NEAR(*import.figure("allocated_bytes"), 76.02 * gib, half_digit);
+    EXPECT_NEAR(*import.figure("reserved_unallocated_bytes"), 612.45 * mib, 0.005 * mib);
+    EXPECT_EQ(finding(import, Finding::warning, "").line, 21U);
+    EXPECT_THAT(finding(import, Finding::resolved, "").message,
+                HasSubstr("2 out-of-memory messages, with 76.02 GiB to 76.11 GiB allocated"));
+}
+
+TEST(OomImport, ReadsColouredLinesOfAJournal) {
+    const Import import = import_file("logs/oom_journald_colours.txt");
+    EXPECT_EQ(import.figure("requested_bytes"), 162 * mib);
+    EXPECT_NEAR(*import.figure("allocated_bytes"), 77.00 * gib, half_digit);
+    EXPECT_EQ(finding(import, Finding::warning, "").line, 3U);
+}
+
+TEST(OomImport, ReadsAMessageThatATerminalBroke) {
+    const Import import = import_file("logs/oom_wrapped_elastic.txt");
+    EXPECT_EQ(import.figure("requested_bytes"), 388 * mib);
+    EXPECT_NEAR(*import.figure("reserved_unallocated_bytes"), 2.57 * gib, half_digit);
+}
+
+TEST(OomImport, TakesTheLastWholeMessage) {
+    const std::string whole = read_text_file(import_path("logs/oom_old_style.txt"));
+    const Import import = import_text(whole + "\nCUDA out of memory. Tried to allocate 2.00 Gi", "log");
+    EXPECT_EQ(import.figure("requested_bytes"), 162 * mib);
+}
+
 TEST(OomImport, NamesOtherProcessesOfTheGpu) {
     const Import import = import_text(
         "Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 80.00 GiB of which 1.00 GiB is free. "
@@ -94,6 +125,17 @@ TEST(DeepSpeedMemoryImport, TellsAllocatedFromReserved) {
     EXPECT_EQ(warning.line, 5U);
     EXPECT_THAT(warning.message, HasSubstr("26.71 GiB stay reserved while 0.58 GiB are allocated"));
     EXPECT_THAT(warning.hint, HasSubstr("zero.Init"));
+}
+
+TEST(DeepSpeedMemoryImport, ReadsTheLoggersLines) {
+    for (const char* name : {"logs/deepspeed_memory.txt", "logs/deepspeed_memory_srun.txt"}) {
+        const Import import = import_file(name);
+        EXPECT_EQ(import.kind, ImportKind::deepspeed_memory);
+        EXPECT_DOUBLE_EQ(*import.figure("allocated_bytes"), 2.05 * gib);
+        EXPECT_DOUBLE_EQ(*import.figure("peak_reserved_bytes"), 15.32 * gib);
+        EXPECT_EQ(import.findings[0].message,
+                  "Before creating fp16 partitions: allocated 15.10 GiB, peak 15.10 GiB; reserved 15.32 GiB");
+    }
 }
 
 TEST(DeepSpeedMemoryImport, RefusesACutLine) {

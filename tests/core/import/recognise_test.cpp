@@ -18,6 +18,8 @@ TEST(Recognise, TellsFilesByTheirContent) {
     EXPECT_EQ(import_file("launch/torchrun_single.txt").kind, ImportKind::launch_script);
     EXPECT_EQ(import_file("topo/dgx_a100_10nic.txt").kind, ImportKind::topology_matrix);
     EXPECT_EQ(import_file("nccl/pairs_graph.xml").kind, ImportKind::nccl_graph);
+    EXPECT_EQ(import_file("logs/oom_ranks_torchrun.txt").kind, ImportKind::oom_message);
+    EXPECT_EQ(import_file("logs/deepspeed_memory.txt").kind, ImportKind::deepspeed_memory);
 }
 
 TEST(Recognise, SendsFilesWhereTheyBelong) {

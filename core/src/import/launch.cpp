@@ -4,6 +4,7 @@
 
 #include "import/import_builder.hpp"
 #include "import/import_readers.hpp"
+#include "import/launch_environment.hpp"
 #include "import/launch_flags.hpp"
 #include "import/shell_words.hpp"
 
@@ -200,21 +201,6 @@ void state_world(Import& import, const World& world, std::size_t line) {
         figure(import, "tokens_per_step", batch * *tokens, "tokens");
 }
 
-/// Settings of the environment that decide memory or the network.
-void note_environment(Import& import, const std::map<std::string, std::string>& variables) {
-    const auto adapters = variables.find("NCCL_IB_HCA");
-    if (adapters != variables.end())
-        figure(import, "network_adapters_per_node",
-               1 + static_cast<double>(std::count(adapters->second.begin(), adapters->second.end(), ',')),
-               "adapters", "NCCL_IB_HCA");
-    for (const char* name : {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"}) {
-        const auto allocator = variables.find(name);
-        if (allocator == variables.end()) continue;
-        const bool on = allocator->second.find("expandable_segments:True") != std::string::npos;
-        figure(import, "expandable_segments", on ? 1 : 0, "1", name);
-    }
-}
-
 }  // namespace
 
 Import import_launch(std::string_view text, const std::string& file) {
@@ -230,7 +216,8 @@ Import import_launch(std::string_view text, const std::string& file) {
     set_slurm_variables(allocation, variables);
     std::optional<World> world;
     std::size_t world_line = 0;
-    for (const ShellLine& line : shell_lines(text, variables)) {
+    const std::vector<ShellLine> lines = shell_lines(text, variables);
+    for (const ShellLine& line : lines) {
         if (line.words.front() == "SBATCH") continue;
         if (auto found = read_launch(import, line, allocation, variables)) {
             if (world)
@@ -241,12 +228,13 @@ Import import_launch(std::string_view text, const std::string& file) {
         }
     }
     if (!world) world = task_world(allocation);
-    if (!world)
+    const Environment environment = environment_of(lines);
+    if (!world && environment.empty())
         fail_at(
             import, 0, "", "no launch line that tells the number of ranks",
             "torchrun, python -m torch.distributed.run, accelerate launch, deepspeed, or #SBATCH --ntasks");
-    note_environment(import, variables);
-    state_world(import, *world, world_line);
+    import_environment(import, environment);
+    if (world) state_world(import, *world, world_line);
     return import;
 }
 

@@ -4,6 +4,7 @@
 #include "import/import_builder.hpp"
 #include "import/import_readers.hpp"
 #include "import/json_looks.hpp"
+#include "import/launch_environment.hpp"
 #include "import/relaxed_json.hpp"
 #include "import/text_lines.hpp"
 
@@ -56,7 +57,7 @@ Import import_json_text(std::string_view text, const std::string& file, const Im
 
 bool is_launch(std::string_view text) {
     return has_line(text, "#SBATCH") || has(text, "torchrun") || has(text, "torch.distributed.") ||
-           has(text, "accelerate launch") || has_line(text, "deepspeed ");
+           has(text, "accelerate launch") || has_line(text, "deepspeed ") || sets_environment(text);
 }
 
 bool is_matrix(std::string_view text) {

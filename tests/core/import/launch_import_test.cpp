@@ -65,6 +65,39 @@ TEST(LaunchImport, KnowsTheLaunchers) {
               8);
 }
 
+TEST(LaunchImport, TakesWhatNcclIsHeldTo) {
+    const Import import = import_script(
+        "export NCCL_ALGO=Tree NCCL_PROTO=LL128\n"
+        "NCCL_ALGO=NVLSTree torchrun --nproc_per_node 8 t.py\n");
+    EXPECT_EQ(stated(import, "/cluster/nccl/algorithm"), "\"nvls_tree\"");  // the last one counts
+    EXPECT_EQ(stated(import, "/cluster/nccl/protocol"), "\"ll128\"");
+}
+
+TEST(LaunchImport, SaysWhatOfTheEnvironmentIsNotPlanned) {
+    const Import import = import_script(
+        "export NCCL_ALGO=^tree\nexport NCCL_DEBUG=INFO\nexport NCCL_P2P_DISABLE=1\n"
+        "export NCCL_IB_HCA=mlx5_0:1,mlx5_1:1\ntorchrun --nproc_per_node 8 t.py\n");
+    EXPECT_THAT(finding(import, Finding::warning, "NCCL_ALGO").message, HasSubstr("\"^tree\""));
+    EXPECT_EQ(finding(import, Finding::ignored, "NCCL_DEBUG").line, 2U);
+    EXPECT_THAT(finding(import, Finding::warning, "NCCL_P2P_DISABLE").hint, HasSubstr("intra_node=pcie"));
+    const ImportFinding adapters = finding(import, Finding::missing, "NCCL_IB_HCA");
+    EXPECT_THAT(adapters.message, HasSubstr("2 adapters a node"));
+    EXPECT_EQ(adapters.asks_for, "/cluster/inter_node");
+    EXPECT_EQ(import.figure("network_adapters_per_node"), 2);
+}
+
+TEST(LaunchImport, CountsNoAdaptersOfAnExclusion) {
+    const Import import = import_script("NCCL_IB_HCA=^mlx5_3 torchrun --nproc_per_node 8 t.py\n");
+    EXPECT_FALSE(import.figure("network_adapters_per_node"));
+    EXPECT_THAT(finding(import, Finding::ignored, "NCCL_IB_HCA").message, HasSubstr("left out"));
+}
+
+TEST(LaunchImport, ReadsAnEnvironmentAlone) {
+    const Import import = import_script("HOME=/root\nNCCL_PROTO=Simple\n");
+    EXPECT_EQ(stated(import, "/cluster/nccl/protocol"), "\"simple\"");
+    EXPECT_FALSE(import.figure("world_size"));
+}
+
 TEST(LaunchImport, AsksWhereANumberIsNotThere) {
     const Error variable = error_of([] { (void)import_script("torchrun --nproc_per_node=$UNKNOWN t.py\n"); });
     EXPECT_THAT(variable.message(), HasSubstr("$UNKNOWN"));

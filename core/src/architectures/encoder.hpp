@@ -1,7 +1,7 @@
 #pragma once
 #include <cstdint>
 
-#include "architectures/decoder_names.hpp"
+#include "architectures/bert_names.hpp"
 #include "zeroplan/build_model.hpp"
 
 namespace zeroplan {
@@ -15,9 +15,9 @@ enum class BertHead : std::uint8_t {
     pretraining               ///< masked_language_model, and two classes from the pooled first token
 };
 
-/// BERT as transformers writes it: post-norm layers, learned positions and segments. `labels`: classes of a
-/// classification.
-ModelSpec build_bert(const DecoderConfig& config, BertHead head, std::uint64_t labels,
+/// BERT and its kin as transformers write them: post-norm layers, learned positions, segments where
+/// config.token_types says so. `labels`: classes of a classification.
+ModelSpec build_bert(const DecoderConfig& config, BertKin kin, BertHead head, std::uint64_t labels,
                      const LoweringOptions& options);
 
 /// T5 as transformers writes it: RMSNorm without biases, relative positions that the first layer of each

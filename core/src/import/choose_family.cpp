@@ -1,6 +1,9 @@
 #include "import/choose_family.hpp"
 
 #include <algorithm>
+#include <array>
+#include <optional>
+#include <span>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -28,12 +31,35 @@ std::string name_the_family() {
         fmt::join(built_model_types(), ", "));
 }
 
+/// What families that aren't built are most like, where their names don't say so.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 12> kin{{{"phimoe", "mixtral"},
+                                                                             {"gpt_oss", "mixtral"},
+                                                                             {"granitemoe", "mixtral"},
+                                                                             {"llama4", "mixtral"},
+                                                                             {"llama4_text", "mixtral"},
+                                                                             {"qwen2_vl", "qwen2"},
+                                                                             {"qwen2_5_vl", "qwen2"},
+                                                                             {"qwen3_next", "qwen3_moe"},
+                                                                             {"xlm-roberta", "roberta"},
+                                                                             {"electra", "bert"},
+                                                                             {"mamba2", "mamba"},
+                                                                             {"umt5", "mt5"}}};
+
+std::optional<std::string> nearest_built(std::string_view model_type,
+                                         std::span<const std::string_view> built) {
+    const auto found =
+        std::find_if(kin.begin(), kin.end(), [&](const auto& entry) { return entry.first == model_type; });
+    if (found != kin.end()) return std::string(found->second);
+    if (const auto near = nearest(model_type, built)) return std::string(*near);
+    return std::nullopt;
+}
+
 [[noreturn]] void refuse_model_type(const ConfigObject& config, const std::string& model_type) {
     const auto unsupported = unsupported_model_types();
     const std::vector<std::string_view> built = built_model_types();
     const std::string list = fmt::format("built are {}", fmt::join(built, ", "));
     const bool exists = std::find(unsupported.begin(), unsupported.end(), model_type) != unsupported.end();
-    const auto near = nearest(model_type, std::span<const std::string_view>(built));
+    const auto near = nearest_built(model_type, built);
     const std::string way_out =
         "; if its tensors are named like Llama's or GPT-2's, give its .safetensors file instead of "
         "config.json, "

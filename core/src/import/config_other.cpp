@@ -16,7 +16,15 @@ constexpr std::uint64_t most_size = 1ULL << 24, most_layers = 10'000;
 constexpr std::string_view bert_classes[] = {"BertForSequenceClassification", "BertForMaskedLM",
                                              "BertForPreTraining", "BertForTokenClassification", "BertModel"};
 constexpr std::string_view bert_keys[] = {"type_vocab_size", "num_labels", "id2label", "linear_bias"};
+constexpr std::string_view roberta_classes[] = {"RobertaForSequenceClassification", "RobertaForMaskedLM",
+                                                "RobertaForTokenClassification", "RobertaModel"};
+constexpr std::string_view distilbert_classes[] = {"DistilBertForSequenceClassification",
+                                                   "DistilBertForMaskedLM",
+                                                   "DistilBertForTokenClassification", "DistilBertModel"};
+constexpr std::string_view distilbert_keys[] = {"dim",        "hidden_dim", "n_layers", "n_heads",
+                                                "activation", "num_labels", "id2label", "linear_bias"};
 constexpr std::string_view t5_classes[] = {"T5ForConditionalGeneration", "T5WithLMHeadModel"};
+constexpr std::string_view mt5_classes[] = {"MT5ForConditionalGeneration"};
 constexpr std::string_view t5_keys[] = {"d_kv",
                                         "d_ff",
                                         "num_decoder_layers",
@@ -36,9 +44,15 @@ constexpr std::string_view mamba_keys[] = {"state_size",        "expand",   "con
                                            "time_step_rank"};
 
 const OtherFamily families[] = {
-    {"bert", bert_classes, bert_keys, read_bert},      {"t5", t5_classes, t5_keys, read_t5},
-    {"vit", vit_classes, vision_keys, read_vit},       {"dinov2", dinov2_classes, vision_keys, read_dinov2},
-    {"llava", llava_classes, nested_keys, read_llava}, {"gemma3", gemma3_classes, nested_keys, read_gemma3},
+    {"bert", bert_classes, bert_keys, read_bert},
+    {"t5", t5_classes, t5_keys, read_t5},
+    {"roberta", roberta_classes, bert_keys, read_roberta},
+    {"distilbert", distilbert_classes, distilbert_keys, read_distilbert},
+    {"mt5", mt5_classes, t5_keys, read_mt5},
+    {"vit", vit_classes, vision_keys, read_vit},
+    {"dinov2", dinov2_classes, vision_keys, read_dinov2},
+    {"llava", llava_classes, nested_keys, read_llava},
+    {"gemma3", gemma3_classes, nested_keys, read_gemma3},
     {"mamba", mamba_classes, mamba_keys, read_mamba},
 };
 
@@ -81,23 +95,24 @@ std::uint64_t layers_or(const ConfigObject& config, const KeyNames& names, std::
 
 DecoderConfig read_layers(const ConfigObject& config, const LayerDefaults& usual) {
     DecoderConfig layers;
-    layers.hidden_size = size_or(config, {"hidden_size", "d_model", "n_embd"}, usual.hidden);
+    layers.hidden_size = size_or(config, {"hidden_size", "d_model", "n_embd", "dim"}, usual.hidden);
     layers.num_hidden_layers =
-        layers_or(config, {"num_hidden_layers", "num_layers", "n_layer"}, usual.layers);
-    layers.num_attention_heads = size_or(config, {"num_attention_heads", "num_heads", "n_head"}, usual.heads);
+        layers_or(config, {"num_hidden_layers", "num_layers", "n_layer", "n_layers"}, usual.layers);
+    layers.num_attention_heads =
+        size_or(config, {"num_attention_heads", "num_heads", "n_head", "n_heads"}, usual.heads);
     layers.num_key_value_heads = layers.num_attention_heads;
-    layers.intermediate_size = size_or(config, {"intermediate_size", "d_ff", "ffn_hidden_size"},
+    layers.intermediate_size = size_or(config, {"intermediate_size", "d_ff", "ffn_hidden_size", "hidden_dim"},
                                        usual.intermediate != 0 ? usual.intermediate : 4 * layers.hidden_size);
     layers.vocab_size = size_or(config, {"vocab_size"}, usual.vocabulary);
     layers.vocab_size = std::max(layers.vocab_size, size_or(config, {"vocab_size_padded"}, 0));
     layers.max_position_embeddings =
         size_or(config, {"max_position_embeddings", "n_positions"}, usual.positions);
-    if (layers.hidden_size % layers.num_attention_heads != 0)
+    if (usual.head_dim == 0 && layers.hidden_size % layers.num_attention_heads != 0)
         config.fail({"hidden_size"},
                     fmt::format("hidden size {} is not divisible by {} attention heads", layers.hidden_size,
                                 layers.num_attention_heads),
                     "choose a number of heads that divides it");
-    layers.head_dim = layers.hidden_size / layers.num_attention_heads;
+    layers.head_dim = usual.head_dim != 0 ? usual.head_dim : layers.hidden_size / layers.num_attention_heads;
     return layers;
 }
 

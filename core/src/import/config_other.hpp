@@ -16,7 +16,7 @@ struct OtherFamily {
     ReadConfig (*read)(const ConfigObject&, const std::string& name);
 };
 
-/// bert, t5, vit, dinov2, llava, gemma3, mamba.
+/// bert, roberta, distilbert, t5, mt5, vit, dinov2, llava, gemma3, mamba.
 std::span<const OtherFamily> other_families();
 /// By model_type, else by the class that "architectures" names; nullptr for decoders and unknown ones.
 const OtherFamily* find_other_family(const ConfigObject& config);
@@ -26,7 +26,10 @@ const OtherFamily* find_other_family(const ConfigObject& config);
 std::string counted_class(const ConfigObject& config);
 
 ReadConfig read_bert(const ConfigObject& config, const std::string& name);
+ReadConfig read_roberta(const ConfigObject& config, const std::string& name);
+ReadConfig read_distilbert(const ConfigObject& config, const std::string& name);
 ReadConfig read_t5(const ConfigObject& config, const std::string& name);
+ReadConfig read_mt5(const ConfigObject& config, const std::string& name);
 ReadConfig read_vit(const ConfigObject& config, const std::string& name);
 ReadConfig read_dinov2(const ConfigObject& config, const std::string& name);
 ReadConfig read_llava(const ConfigObject& config, const std::string& name);
@@ -39,6 +42,7 @@ std::uint64_t layers_or(const ConfigObject& config, const KeyNames& names, std::
 /// Layer sizes that the families share: hidden, layers, heads, intermediate, with the defaults given.
 struct LayerDefaults {
     std::uint64_t vocabulary = 0, hidden = 0, intermediate = 0, layers = 0, heads = 0, positions = 0;
+    std::uint64_t head_dim = 0;  ///< where it is a key of its own; 0: hidden / heads
 };
 DecoderConfig read_layers(const ConfigObject& config, const LayerDefaults& usual);
 /// Classes of a classification: num_labels, else as many as id2label names, else 2 (transformers' default).

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "core/json/error_of.hpp"
 #include "import/model_reader.hpp"
 
 namespace zeroplan {
@@ -29,6 +30,21 @@ constexpr Published published[] = {
     {R"({"model_type": "bert"})", 109'483'778},
     {R"({"model_type": "bert", "architectures": ["BertForTokenClassification"], "num_labels": 9})",
      108'898'569},
+    {R"({"model_type": "roberta", "architectures": ["RobertaForMaskedLM"], "max_position_embeddings": 514,
+         "type_vocab_size": 1})",
+     124'697'433},
+    // Without heads: 124,055,040, and a dense layer and an output for each class.
+    {R"({"model_type": "roberta", "max_position_embeddings": 514, "type_vocab_size": 1, "num_labels": 3})",
+     124'055'040 + 768 * 769 + 3 * 769},
+    {R"({"model_type": "distilbert", "architectures": ["DistilBertForMaskedLM"], "dim": 768, "n_layers": 6,
+         "n_heads": 12, "hidden_dim": 3072})",
+     66'985'530},
+    {R"({"model_type": "distilbert", "architectures": ["DistilBertModel"]})", 66'362'880},
+    {R"({"model_type": "distilbert", "num_labels": 2})", 66'955'010},
+    // mt5-small: six heads of 64 in 512, an output layer of its own.
+    {R"({"model_type": "mt5", "d_model": 512, "d_kv": 64, "d_ff": 1024, "num_layers": 8, "num_heads": 6,
+         "feed_forward_proj": "gated-gelu", "tie_word_embeddings": false, "vocab_size": 250112})",
+     300'176'768},
     // flan-t5-base: gated MLP, output layer of its own.
     {R"({"model_type": "t5", "d_model": 768, "d_kv": 64, "d_ff": 2048, "num_layers": 12, "num_heads": 12,
          "feed_forward_proj": "gated-gelu", "tie_word_embeddings": false})",
@@ -45,6 +61,17 @@ constexpr Published published[] = {
 TEST(OtherFamilies, CountPublishedCheckpointsExactly) {
     for (const auto& [config, parameters] : published)
         EXPECT_EQ(read(config).parameter_count(), parameters) << config;
+}
+
+TEST(OtherFamilies, LeaveOutThePositionsOfPadding) {
+    EXPECT_EQ(read(R"({"model_type": "roberta", "max_position_embeddings": 514})").max_sequence_length, 512U);
+    EXPECT_EQ(read(R"({"model_type": "bert"})").max_sequence_length, 512U);
+}
+
+TEST(OtherFamilies, NameTheNearestThatIsBuilt) {
+    const Error error = error_of([] { (void)read(R"({"model_type": "phimoe"})"); });
+    EXPECT_THAT(error.hint(), HasSubstr("the nearest that is built is \"mixtral\""));
+    EXPECT_THAT(error.hint(), HasSubstr(".safetensors"));
 }
 
 TEST(OtherFamilies, NameTheClassThatWasCounted) {

@@ -14,8 +14,8 @@ ComparedFigure compare_figure(std::string ranks, const Figure& a, const Figure& 
     ComparedFigure row{std::move(ranks), a, b.value, std::nullopt, false};
     if (a.value == b.value)
         row.relative = 0;
-    else if (a.value != 0)
-        row.relative = b.value / a.value - 1;
+    else if (const double relative = b.value / a.value - 1; std::isfinite(relative))
+        row.relative = relative;
     row.within = row.relative && std::abs(*row.relative) <= tolerance;
     return row;
 }

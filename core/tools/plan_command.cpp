@@ -19,6 +19,9 @@ namespace {
 
 constexpr std::string_view estimator = "deepspeed-estimator";
 
+/// What --compare-stages alone stands for.
+constexpr const char* usual_counts = "auto";
+
 struct PlanFlags {
     command::ScenarioFlags scenario;
     command::OutputFlags output;
@@ -39,8 +42,9 @@ PlanViews views(const Plan& plan, const PlanFlags& flags) {
     PlanViews views;
     if (flags.explain) views.explanation = explain(plan);
     if (*flags.compare_stages)
-        views.stages = compare_stages(plan, flags.gpu_counts.empty() ? std::vector<std::uint64_t>{}
-                                                                     : parse_gpu_counts(flags.gpu_counts));
+        views.stages =
+            compare_stages(plan, flags.gpu_counts == usual_counts ? std::vector<std::uint64_t>{}
+                                                                  : parse_gpu_counts(flags.gpu_counts));
     if (!flags.against.empty()) views.estimator = against_deepspeed_estimator(plan);
     return views;
 }
@@ -82,6 +86,7 @@ void add_views(CLI::App& plan, PlanFlags& flags) {
         plan.add_option("--compare-stages", flags.gpu_counts,
                         "ZeRO 0 to 3 on numbers of GPUs: those given, or one node and on up to 1024")
             ->expected(0, 1)
+            ->default_str(usual_counts)
             ->type_name("[N,N,…]")
             ->group(group);
     plan.add_option("--against", flags.against,

@@ -48,6 +48,20 @@ void check_cluster_flags(const command::ScenarioFlags& flags) {
     }
 }
 
+/// Whatever --set says of the cluster would be lost: a run has the cluster of this machine.
+void check_set_keys(const command::ScenarioFlags& flags) {
+    for (const std::string& text : flags.set) {
+        const std::string pointer = text.substr(0, text.find('='));
+        if (pointer == "/cluster" || pointer.starts_with("/cluster/"))
+            throw wrong_flag(
+                "--set",
+                fmt::format("{} is set, but the host back end runs on this machine, whose cluster "
+                            "is what it is",
+                            pointer),
+                "leave it out: --ranks is the number of ranks, and plan and sim know other clusters");
+    }
+}
+
 std::uint64_t memory_of_machine() {
     return static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
            static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
@@ -76,6 +90,7 @@ int ranks_of_run(std::optional<int> ranks_flag, const command::ScenarioFlags& fl
 
 ScenarioRequest request_of_run(const command::ScenarioFlags& flags, int ranks) {
     check_cluster_flags(flags);
+    check_set_keys(flags);
     command::ScenarioFlags rest = flags;
     for (const char* flag : {"--topology", "--nodes", "--gpu", "--gpus"}) rest.values.erase(flag);
     ScenarioRequest request = command::to_request(rest);

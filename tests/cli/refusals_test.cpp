@@ -11,6 +11,8 @@ TEST(EmptyValues, AreRefusedForEveryFlag) {
     expect_refused({"plan", "--model", ""}, {"--model: ", "empty value"});
     expect_refused({"import", ""}, {"FILE: ", "empty value"});
     expect_refused({"compare", "", "b.json"}, {"empty value"});
+    expect_refused(plan_of_gpt2({"--compare-stages", ""}),
+                   {"command line: --compare-stages: ", "\"\" is no list", "8,64,512"});
     EXPECT_EQ(zeroplan(plan_of_gpt2({"--compare-stages"})).status, 0);  // its value may be left out
     EXPECT_EQ(zeroplan(plan_of_gpt2({"--csv", "/dev/null"})).status, 0);
 }

@@ -56,6 +56,17 @@ TEST(Compare, NeverAgreesOnSomethingThatWasNothing) {
     EXPECT_TRUE(compare(zero, zero, 0).agrees);
 }
 
+TEST(Compare, HasNoShareOfWhatWasAlmostNothing) {
+    const Figure least{"time", "step time", "s", 1e-300}, usual{"time", "step time", "s", 1e10};
+    const ComparableReport a = report({}, {least}), b = report({}, {usual});
+    const Comparison comparison = compare(a, b, 1e9);
+    EXPECT_EQ(comparison.figures[0].relative, std::nullopt);
+    EXPECT_FALSE(comparison.agrees);
+    const std::string text = compare_text(a, b, comparison);
+    EXPECT_THAT(text, HasSubstr("was almost 0"));
+    EXPECT_THAT(text, testing::Not(HasSubstr("inf")));
+}
+
 TEST(Compare, TellsWhatOnlyOneHas) {
     const Figure time{"time", "step time", "s", 2.0};
     const auto a = report({}, {allocated(1), time});

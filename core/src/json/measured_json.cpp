@@ -81,10 +81,16 @@ ObjectReader required_part(const ObjectReader& reader, std::string_view key, con
     reader.fail(key, "is missing", hint);
 }
 
-/// An error is a share of what was measured, so that can't be 0.
+/// No measurement of bytes, seconds or rates is beyond these, and shares of them stay numbers.
+constexpr double least_measured = 1e-12, most_measured = 1e24;
+
+/// An error is a share of what was measured, so that can't be 0, nor as good as 0.
 std::optional<double> above_zero(const ObjectReader& reader, std::string_view key) {
     const auto value = reader.number(key);
     if (value == 0.0) reader.fail(key, fmt::format("\"{}\" must be above 0, but is 0", key));
+    if (value && *value > 0 && (*value < least_measured || *value > most_measured))
+        reader.fail(key, fmt::format("\"{}\" is {:g}, but measurements are from {:g} to {:g}", key, *value,
+                                     least_measured, most_measured));
     return value;
 }
 

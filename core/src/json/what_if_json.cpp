@@ -11,6 +11,7 @@
 #include "json/parse.hpp"
 #include "json/what_if_fabric_json.hpp"
 #include "nearest.hpp"
+#include "printable.hpp"
 #include "zeroplan/what_if_io.hpp"
 
 namespace zeroplan {
@@ -162,6 +163,15 @@ Setting factors_setting(const char* pointer, const char* name_key, bool name_is_
     const auto value = [](std::string_view text, bool number) {
         return number && json::accept(text) ? json::parse(text) : json(std::string(text));
     };
+    const auto factor = [&](std::string_view text) {
+        json read = value(text, true);
+        if (!read.is_number())
+            throw Error(ErrorCode::invalid_input,
+                        fmt::format("the factor \"{}\" is no number", printable(text.substr(0, 40))),
+                        fmt::format("a share of the usual speed, as in {} {}", origin, example),
+                        {"command line", origin});
+        return read;
+    };
     json list = json::array();
     for (const std::string& text : texts) {
         const auto equals = text.find('=');
@@ -170,7 +180,7 @@ Setting factors_setting(const char* pointer, const char* name_key, bool name_is_
                         fmt::format("as in {} {}", origin, example), {"command line", origin});
         const std::string_view whole = text;
         list.push_back({{name_key, value(whole.substr(0, equals), name_is_number)},
-                        {"factor", value(whole.substr(equals + 1), true)}});
+                        {"factor", factor(whole.substr(equals + 1))}});
     }
     return {pointer, list.dump(-1, ' ', false, json::error_handler_t::replace), origin};
 }

@@ -23,8 +23,9 @@ std::string shown(const std::string& unit, double value) {
 }
 
 std::string difference(const ComparedFigure& figure) {
-    if (!figure.relative) return "was 0";
+    if (!figure.relative) return figure.a.value == 0 ? "was 0" : "was almost 0";
     const double percent = 100 * *figure.relative;
+    if (std::abs(percent) >= 1e6) return fmt::format("{:+.3g} %", percent);
     return std::abs(percent) < 0.01 ? fmt::format("{:+.2g} %", percent) : fmt::format("{:+.2f} %", percent);
 }
 

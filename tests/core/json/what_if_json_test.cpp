@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/json/error_of.hpp"
 #include "zeroplan/what_if_io.hpp"
 
 namespace zeroplan {
@@ -142,6 +143,15 @@ TEST(WhatIfJson, RefusesFailuresThatAreNone) {
 TEST(StragglerSetting, WantsAnEqualsSign) {
     EXPECT_THROW(straggler_setting({"5"}, "--straggler"), Error);
     EXPECT_THROW(slow_link_setting({"nic:5"}, "--slow-link"), Error);
+}
+
+TEST(StragglerSetting, WantsANumberAsFactor) {
+    for (const char* text : {"5=nan", "5=inf", "5=", "5=true", "5=1e999"}) {
+        const Error error = error_of([&] { (void)straggler_setting({text}, "--straggler"); });
+        EXPECT_EQ(error.place(), (ErrorPlace{"command line", "--straggler"}));
+        EXPECT_THAT(error.message(), HasSubstr("is no number")) << text;
+        EXPECT_THAT(error.hint(), HasSubstr("--straggler 5=0.8"));
+    }
 }
 
 TEST(WhatIfFabricJson, IsReadAndWrittenBack) {

@@ -9,6 +9,7 @@
 #include "account.hpp"
 #include "engines/engine.hpp"
 #include "plan_warnings.hpp"
+#include "zeroplan/collective_cost.hpp"
 #include "zeroplan/memory_interval.hpp"
 #include "zeroplan/runtime_memory.hpp"
 
@@ -155,6 +156,8 @@ std::uint64_t group_size(const Plan& plan, GroupKind kind) {
         case GroupKind::expert_data_group:
             return plan.scenario.world_size() / training.pipeline_parallel /
                    (training.expert_parallel * training.expert_tensor_parallel);
+        case GroupKind::secondary_shard_group:
+            return group_sizes(training, plan.layout.shard_group).secondary_shard;
     }
     return 1;
 }

@@ -104,6 +104,8 @@ std::string_view to_string(GroupKind group) {
             return "expert-parallel group";
         case GroupKind::expert_data_group:
             return "expert data-parallel group";
+        case GroupKind::secondary_shard_group:
+            return "secondary shard group";
     }
     return "?";
 }

@@ -19,7 +19,8 @@ struct GroupPlacement {
 
 /// How many ranks the groups have.
 struct GroupSizes {
-    std::uint64_t shard = 1, tensor = 1, context = 1, pipeline = 1, expert = 1, expert_tensor = 1;
+    std::uint64_t shard = 1, tensor = 1, context = 1, pipeline = 1, expert = 1, expert_tensor = 1,
+                  secondary_shard = 1;
     friend bool operator==(const GroupSizes&, const GroupSizes&) = default;
 };
 GroupSizes group_sizes(const TrainingConfig& training, std::uint64_t shard_group);

@@ -13,7 +13,7 @@
 
 namespace zeroplan {
 
-inline constexpr std::size_t group_kind_count = 7;
+inline constexpr std::size_t group_kind_count = 8;
 
 /// Where a rank and its neighbours in a pipeline meet the fabric.
 struct RankPorts {

@@ -48,6 +48,13 @@ GroupPlacement worst_group(std::uint64_t stride, std::uint64_t count, std::uint6
     return worst;
 }
 
+/// ZeRO++'s secondary copy, or FSDP2's shards of a smaller group between forward and backward.
+std::uint64_t secondary_group(const TrainingConfig& training) {
+    const std::int64_t resharded = training.fsdp.reshard_after_forward.value_or(0);
+    return training.engine == EngineKind::fsdp2 && resharded > 1 ? static_cast<std::uint64_t>(resharded)
+                                                                 : training.secondary_shard_group;
+}
+
 }  // namespace
 
 GroupSizes group_sizes(const TrainingConfig& training, std::uint64_t shard_group) {
@@ -58,7 +65,8 @@ GroupSizes group_sizes(const TrainingConfig& training, std::uint64_t shard_group
             .expert = training.expert_parallel,
             .expert_tensor = training.expert_parallel > 1 || training.expert_tensor_parallel > 1
                                  ? training.expert_tensor_parallel
-                                 : training.tensor_parallel};
+                                 : training.tensor_parallel,
+            .secondary_shard = secondary_group(training)};
 }
 
 GroupShape group_shape(GroupKind group, const GroupSizes& sizes, std::uint64_t world) {
@@ -81,6 +89,8 @@ GroupShape group_shape(GroupKind group, const GroupSizes& sizes, std::uint64_t w
             return over(sizes.expert_tensor, sizes.expert);
         case GroupKind::expert_data_group:
             return over(sizes.expert_tensor * sizes.expert, stage / (sizes.expert_tensor * sizes.expert));
+        case GroupKind::secondary_shard_group:
+            return over(sizes.tensor, sizes.secondary_shard);
     }
     return {};
 }

@@ -15,7 +15,8 @@ DeepSpeedCoordinator::DeepSpeedCoordinator(const DeepSpeedRank& rank, ProgramBui
       builder_(builder),
       trace_(std::move(trace)),
       persistent_(rank.model.parameters.size(), false),
-      secondary_(rank.model.parameters.size(), no_buffer) {
+      secondary_(rank.model.parameters.size(), no_buffer),
+      copied_(rank.model.parameters.size()) {
     for (std::size_t v = 0; v < trace_.size(); ++v)
         for (const std::uint32_t p : trace_[v].parameters) queue_.push_back({p, v});
     choose_persistent();
@@ -93,10 +94,12 @@ void DeepSpeedCoordinator::fetch(const Parameters& wanted) {
         fetch.copies.push_back(builder_.allocate(copy, Stream::gather));
     }
     const DeepSpeedOptions& options = rank_.options;
-    const bool flat =
-        options.quantized_weights ||
-        (fetch.parameters.size() > 1 && options.rules.coalesces_gathers && options.mics_shard_size == 0);
     const std::uint32_t first = fetch.parameters.front();
+    // hpZ: the smaller group gathers from its own copy once there is one. source: partition_parameters.py,
+    // all_gather_coalesced (use_secondary_tensor).
+    const bool second = secondary_[first] != no_buffer;
+    const bool several = fetch.parameters.size() > 1 && options.mics_shard_size == 0;
+    const bool flat = options.quantized_weights || (several && options.rules.coalesces_gathers);
     Buffer buffer = gathered(first, elements);
     if (flat) buffer.category = Category::communication_buffers;
     if (options.quantized_weights) buffer.dtype = DType::uint8;
@@ -109,14 +112,18 @@ void DeepSpeedCoordinator::fetch(const Parameters& wanted) {
     }
     if (rank_.training.offload_parameters != OffloadTarget::none) bring_to_device(fetch);
     const BufferId target = flat ? fetch.flat : whole_[first];
-    const BufferId source = shards_[first] != no_buffer ? shards_[first] : fetch.copies.front();
-    builder_.on_stream(Stream::gather, Collective{.kind = CollectiveKind::all_gather,
-                                                  .group = GroupKind::shard_group,
-                                                  .send = {source},
-                                                  .receive = {target},
-                                                  .dtype = dtype,
-                                                  .elements = elements,
-                                                  .unit = first});
+    const BufferId source = second                        ? secondary_[first]
+                            : shards_[first] != no_buffer ? shards_[first]
+                                                          : fetch.copies.front();
+    builder_.on_stream(Stream::gather,
+                       Collective{.kind = CollectiveKind::all_gather,
+                                  .group = second ? GroupKind::secondary_shard_group : GroupKind::shard_group,
+                                  .send = {source},
+                                  .receive = {target},
+                                  .dtype = dtype,
+                                  .elements = elements,
+                                  .unit = first},
+                       second ? copied_to_secondary(fetch.parameters) : std::vector<OperationId>{});
     in_flight_.push_back(std::move(fetch));
 }
 
@@ -136,6 +143,17 @@ void DeepSpeedCoordinator::bring_to_device(const Fetch& fetch) {
     if (rank_.training.offload_parameters == OffloadTarget::nvme) waits.push_back(issue_copy(builder_, copy));
     copy.path = CopyPath::to_device;
     builder_.hold(Stream::gather, issue_copy(builder_, copy, std::move(waits)));
+}
+
+/// The last copy into one of these secondary shards, unless it was made before this section began.
+std::vector<OperationId> DeepSpeedCoordinator::copied_to_secondary(const Parameters& parameters) const {
+    std::vector<OperationId> last;
+    for (const std::uint32_t p : parameters) {
+        const Copied& copied = copied_[p];
+        if (copied.section != builder_.section_number()) continue;
+        if (last.empty() || last.front() < copied.operation) last = {copied.operation};
+    }
+    return last;
 }
 
 void DeepSpeedCoordinator::wait_for(const Parameters& wanted) {
@@ -224,8 +242,9 @@ void DeepSpeedCoordinator::release(std::uint32_t p) {
         buffer.role = BufferRole::parameters;
         buffer.category = Category::parameters;
         secondary_[p] = builder_.allocate(buffer);
-        builder_.on_stream(Stream::compute,
-                           Accumulate{.from = {whole_[p]}, .to = {secondary_[p]}, .unit = p});
+        copied_[p] = {builder_.on_stream(Stream::compute,
+                                         Accumulate{.from = {whole_[p]}, .to = {secondary_[p]}, .unit = p}),
+                      builder_.section_number()};
     }
     given_up_.push_back({std::exchange(whole_[p], no_buffer), builder_.last(Stream::compute)});
     live_[p] = false;

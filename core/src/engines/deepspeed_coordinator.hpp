@@ -53,6 +53,7 @@ private:
     DType stored(std::uint32_t p) const;
     Buffer gathered(std::uint32_t p, std::uint64_t elements) const;
 
+    std::vector<OperationId> copied_to_secondary(const Parameters& parameters) const;
     void choose_persistent();
     void fetch(const Parameters& wanted);
     void bring_to_device(const Fetch& fetch);
@@ -69,6 +70,11 @@ private:
     std::vector<std::pair<std::uint32_t, std::size_t>> queue_;  ///< parameter and its visit, in order of use
     std::vector<bool> persistent_;
     std::vector<BufferId> shards_, whole_, secondary_;
+    struct Copied {
+        OperationId operation = 0;
+        std::uint32_t section = 0;
+    };
+    std::vector<Copied> copied_;             ///< into the secondary shard, by parameter
     std::vector<std::int64_t> last_passed_;  ///< by parameter: latest visit that the prefetcher has gone by
     std::deque<Fetch> in_flight_;
     std::vector<bool> live_;  ///< gathered or on the way

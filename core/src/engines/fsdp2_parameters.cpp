@@ -90,8 +90,9 @@ std::vector<BufferId> Fsdp2Parameters::copies_to_gather(UnitIndex u) {
                              as.elements(rank_.padded(p)), rank_.position(p) + 1),
                 Stream::gather));
         };
+        if (units_[u].post_forward != no_buffer) continue;
         if (rank_.on_host()) copy(stored);
-        if (stored != gathered && units_[u].post_forward == no_buffer) copy(gathered);
+        if (stored != gathered) copy(gathered);
     }
     return copies;
 }
@@ -109,22 +110,26 @@ void Fsdp2Parameters::bring_to_device(UnitIndex u) {
                                                         .bytes = bytes}));
 }
 
-/// The copies go once they stand in the gather buffer.
+/// The copies go once they stand in the gather buffer. After a forward that left shards of a smaller group,
+/// that group alone gathers them. source: _fsdp_param_group.py (_all_gather_process_group)
 void Fsdp2Parameters::all_gather(UnitIndex u) {
     Unit& unit = units_[u];
+    const bool second = unit.post_forward != no_buffer;
     const std::vector<BufferId> copies = copies_to_gather(u);
-    if (rank_.on_host()) bring_to_device(u);
+    if (rank_.on_host() && !second) bring_to_device(u);
     const auto [dtype, elements] = gather_size(u);
     unit.gathering = builder_.allocate(
         rank_.buffer(BufferRole::gathered_parameters, Category::communication_buffers, dtype, u, elements),
         Stream::gather);
-    unit.gathered = {builder_.on_stream(Stream::gather, Collective{.kind = CollectiveKind::all_gather,
-                                                                   .group = GroupKind::shard_group,
-                                                                   .send = {unit.gathering, true},
-                                                                   .receive = {unit.gathering, false},
-                                                                   .dtype = dtype,
-                                                                   .elements = elements,
-                                                                   .unit = u})};
+    unit.gathered = {builder_.on_stream(
+        Stream::gather,
+        Collective{.kind = CollectiveKind::all_gather,
+                   .group = second ? GroupKind::secondary_shard_group : GroupKind::shard_group,
+                   .send = second ? Operand{unit.post_forward} : Operand{unit.gathering, true},
+                   .receive = {unit.gathering, false},
+                   .dtype = dtype,
+                   .elements = elements,
+                   .unit = u})};
     for (const BufferId copy : copies) builder_.free(copy);
 }
 

@@ -48,10 +48,11 @@ public:
     bool reshards_after_forward(UnitIndex u) const {
         return training_.zero_stage == 3 && !unit(u).is_root && u + 1 != unit_count();
     }
-    /// Ranks of the smaller group that holds parameters between forward and backward; 0: there is none.
+    /// Ranks of the smaller group that holds parameters between forward and backward; 0: there is none. The
+    /// whole group is not a smaller one. source: _fsdp_init.py (_get_post_forward_mesh_info)
     std::uint64_t second_group() const {
-        const auto asked = training_.fsdp.reshard_after_forward.value_or(1);
-        return asked > 1 ? static_cast<std::uint64_t>(asked) : 0;
+        const auto asked = static_cast<std::uint64_t>(training_.fsdp.reshard_after_forward.value_or(1));
+        return asked > 1 && asked < ranks_ ? asked : 0;
     }
 
     /// This rank's part of a parameter.

@@ -54,9 +54,10 @@ TEST(GroupPlacement, ModelParallelGroupsFollowTheOrderOfRanks) {
         .shard = 8, .tensor = 4, .context = 2, .pipeline = 2, .expert = 2, .expert_tensor = 4};
     const auto place = [&](GroupKind kind) { return group_placement(kind, sizes, test_cluster(8)); };
     EXPECT_EQ(place(GroupKind::tensor_group), (GroupPlacement{4, 1, 4, 4}));
-    EXPECT_EQ(place(GroupKind::context_group), (GroupPlacement{2, 1, 2, 2}));      // ranks 0, 4
-    EXPECT_EQ(place(GroupKind::shard_group), (GroupPlacement{8, 4, 2, 2}));        // 0, 4, 8, … 28
-    EXPECT_EQ(place(GroupKind::expert_group), (GroupPlacement{2, 1, 2, 2}));       // 0, 4
+    EXPECT_EQ(place(GroupKind::context_group), (GroupPlacement{2, 1, 2, 2}));  // ranks 0, 4
+    EXPECT_EQ(place(GroupKind::shard_group), (GroupPlacement{8, 4, 2, 2}));    // 0, 4, 8, … 28
+    EXPECT_EQ(place(GroupKind::expert_group), (GroupPlacement{2, 1, 2, 2}));   // 0, 4
+    EXPECT_EQ(place(GroupKind::secondary_shard_group), (GroupPlacement{1, 1, 1, 1}));
     EXPECT_EQ(place(GroupKind::expert_data_group), (GroupPlacement{4, 4, 1, 1}));  // 0, 8, 16, 24
 }
 

@@ -278,6 +278,35 @@ TEST(DeepSpeedStage3, KeepsASecondShardWithHpz) {
     EXPECT_EQ(bytes, 2 * (llama_parameters - 266'240) / 8);
 }
 
+/// Elements of a step's gathers in `group`.
+std::uint64_t gathered_in(const StepProgram& program, GroupKind group) {
+    std::uint64_t elements = 0;
+    for (const Section& section : program.step)
+        for (const Operation& operation : section.operations)
+            if (const auto* c = std::get_if<Collective>(&operation.body))
+                if (c->kind == CollectiveKind::all_gather && c->group == group)
+                    elements += section.repeat * c->elements;
+    return elements;
+}
+
+TEST(DeepSpeedStage3, GathersInsideTheSecondaryGroupFromBackwardOn) {
+    Scenario scenario = llama(16, 3);
+    scenario.training.deepspeed_json =
+        R"({"zero_optimization": {"stage3_prefetch_bucket_size": 0, "stage3_max_reuse_distance": 0}})";
+    constexpr std::uint64_t gathered = llama_parameters - 266'240;  // the rest is persistent
+    const StepProgram without = run_engine(scenario).programs.front();
+    EXPECT_EQ(gathered_in(without, GroupKind::shard_group), 2 * gathered);
+    scenario.training.secondary_shard_group = 8;
+    const StepProgram with = run_engine(scenario).programs.front();
+    EXPECT_EQ(gathered_in(with, GroupKind::shard_group), gathered);
+    EXPECT_EQ(gathered_in(with, GroupKind::secondary_shard_group), gathered);
+    // Only the first forward of a step crosses the nodes.
+    scenario.training.gradient_accumulation_steps = 3;
+    const StepProgram several = run_engine(scenario).programs.front();
+    EXPECT_EQ(gathered_in(several, GroupKind::shard_group), gathered);
+    EXPECT_EQ(gathered_in(several, GroupKind::secondary_shard_group), 5 * gathered);
+}
+
 TEST(DeepSpeedStage3, GathersAModuleAtATimeWhereAskedToWhenItSaves) {
     Scenario scenario = llama(8, 3);
     EXPECT_TRUE(run_engine(scenario).programs.front().save.operations.empty());

@@ -53,10 +53,18 @@ bool all_pairs(const NodeFacts& facts) {
 /// A V100 has 6 NVLinks, an A100 12: 8 to each of several others can only go to a switch.
 constexpr std::uint64_t fewest_links_to_switch = 8;
 
+/// Each GPU has NVLinks to one other at most.
+bool in_pairs(const NodeFacts& facts) {
+    return std::all_of(facts.links.begin(), facts.links.end(),
+                       [](const auto& row) { return peers(row) <= 1; });
+}
+
 GpuSpec read_named_gpu(const Import& import, const NodeFacts& facts, const std::string& name) {
     GpuSpec gpu = read_gpu(nlohmann::json(name), {"command line", "--gpu"});
+    // Bridges join PCIe cards in pairs, and the catalogue's link is what every such card has.
     const bool has_nvlink = gpu.link.starts_with("nvlink");
-    if (most_links(facts) > 0 && !has_nvlink)
+    const bool may_be_bridged = gpu.link.starts_with("pcie") && in_pairs(facts) && !facts.switched;
+    if (most_links(facts) > 0 && !has_nvlink && !may_be_bridged)
         throw Error(ErrorCode::invalid_input,
                     fmt::format("{} has {}, but {} shows {} NVLinks between GPUs", gpu.name, gpu.link,
                                 import.file, most_links(facts)),
@@ -81,6 +89,7 @@ GpuSpec with_links(GpuSpec gpu, const NodeFacts& facts, IntraNode intra) {
         }
         return gpu;
     }
+    if (gpu.link.starts_with("pcie")) return gpu;  // bridged: the cost model knows what bridges carry
     const double there = static_cast<double>(links_of_one(facts)) * nvlink_rate(gpu.link);
     if (std::abs(there / gpu.link_bytes_per_s - 1) > 0.01) gpu.link_bytes_per_s = there;
     return gpu;
@@ -146,9 +155,7 @@ IntraNode intra_node_of(const NodeFacts& facts, std::uint64_t links_of_gpu) {
             links_of_gpu == 0 ? most < fewest_links_to_switch : most * (facts.gpus - 1) <= links_of_gpu;
         return fits_a_mesh ? IntraNode::nvlink_mesh : IntraNode::nvswitch;
     }
-    const bool pairs =
-        std::all_of(facts.links.begin(), facts.links.end(), [](const auto& row) { return peers(row) <= 1; });
-    return pairs ? IntraNode::nvlink_pairs : IntraNode::nvlink_mesh;
+    return in_pairs(facts) ? IntraNode::nvlink_pairs : IntraNode::nvlink_mesh;
 }
 
 void add_topology(Import& import, const NodeFacts& stated, const ImportContext& context) {
@@ -158,7 +165,7 @@ void add_topology(Import& import, const NodeFacts& stated, const ImportContext& 
     const double links = gpu ? std::round(gpu->link_bytes_per_s / nvlink_rate(gpu->link)) : 0;
     const IntraNode intra = intra_node_of(facts, static_cast<std::uint64_t>(links));
     facts.switched = intra == IntraNode::nvswitch;
-    add_link_figures(import, facts, gpu ? gpu->link : "");
+    add_link_figures(import, facts, gpu && gpu->link.starts_with("nvlink") ? gpu->link : "");
     note(import, Finding::resolved, "", 0,
          facts.gpus == 1 ? "one GPU: no links, and a world of one rank shards nothing"
                          : fmt::format("{} GPUs, connected by {}", facts.gpus, to_string(intra)));

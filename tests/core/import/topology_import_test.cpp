@@ -110,6 +110,20 @@ TEST(TopologyImport, TellsPairsMeshAndSwitchApart) {
               "nvlink_mesh");
 }
 
+TEST(TopologyImport, AcceptsBridgesBetweenPcieCards) {
+    const std::string pairs =
+        matrix(4, [](int i, int j) -> std::string { return i / 2 == j / 2 ? "NV12" : "SYS"; });
+    for (const char* gpu : {"a100-pcie-80gb", "h100-pcie-80gb"}) {
+        const json topology = json::parse(import_text(pairs, "topo.txt", with_gpu(gpu)).topology_json);
+        EXPECT_EQ(topology["intra_node"], "nvlink_pairs");
+        EXPECT_EQ(topology["gpu"], gpu);  // as the catalogue has it
+    }
+    // Bridges join two cards: four that all have NVLinks to each other are no such cards.
+    const std::string all = matrix(4, [](int, int) -> std::string { return "NV4"; });
+    EXPECT_THAT(error_of([&] { (void)import_text(all, "topo.txt", with_gpu("a100-pcie-80gb")); }).message(),
+                HasSubstr("a100-pcie-80gb has pcie4, but topo.txt shows 4 NVLinks"));
+}
+
 TEST(TopologyImport, StripsTheTerminalsUnderline) {
     std::string text = matrix(2, [](int, int) -> std::string { return "NV12"; });
     text.insert(0, "\033[4m");

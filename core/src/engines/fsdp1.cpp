@@ -35,15 +35,15 @@ public:
           flat_of_(flats_of_parameters(model_, flats)),
           builder_(program_),
           optimizer_(training_, builder_),
-          parameters_(scenario, flats, builder_),
-          gradients_(scenario, flats, flat_of_, builder_) {}
+          shard_group_(builder_),
+          parameters_(scenario, flats, builder_, shard_group_),
+          gradients_(scenario, flats, flat_of_, builder_, shard_group_) {}
 
     StepProgram build() {
         build_load();
         build_init();
-        const std::uint64_t micro_batches = training_.gradient_accumulation_steps;
-        program_.step.reserve(2);
-        if (micro_batches > 1) build_micro_batch({"micro_batch", micro_batches - 1, {}}, false);
+        program_.step.reserve(3);
+        build_earlier_micro_batches(training_.gradient_accumulation_steps - 1);
         build_micro_batch({"last_micro_batch_and_step", 1, {}}, true);
         program_.first_step = first_step_of(program_.step, optimizer_.states(), step_position_);
         program_.save = {"save", 1, {}};
@@ -77,9 +77,21 @@ private:
         gradients_.allocate_resident();
     }
 
+    /// Under no_sync() the first one leaves gradients, and perhaps parameters, that were not there before.
+    void build_earlier_micro_batches(std::uint64_t count) {
+        const bool no_sync = training_.fsdp.gradient_sync == GradientSync::last;
+        if (no_sync && count > 0) {
+            build_micro_batch({"first_micro_batch", 1, {}}, false);
+            --count;
+        }
+        if (count > 0) build_micro_batch({"micro_batch", count, {}}, false);
+    }
+
     void build_micro_batch(Section section, bool last) {
         program_.step.push_back(std::move(section));
         builder_.begin(program_.step.back());
+        parameters_.begin_section();
+        gradients_.begin_backward(last || training_.fsdp.gradient_sync != GradientSync::last);
         ActivationWalk walk(model_, training_, builder_, parameter_owners(model_), workspace_,
                             ActivationWalk::GradientSums::fresh);
         const ActivationWalk::Hooks hooks{
@@ -122,17 +134,23 @@ private:
             walk.backward(b, hooks, std::move(events), false);
             const UnitIndex own = units_.unit_of_block[b];
             for (const UnitIndex u : units)
-                if (u != own && !is_root(u)) parameters_.reshard(u);
+                if (u != own && !is_root(u)) reshard_after_backward(u);
             if (is_root(own)) continue;
             gradients_.join(own);
-            parameters_.reshard(own);
+            reshard_after_backward(own);
             if (b > 0 && prefetch == "post") unshard_for(b - 1);
             gradients_.reduce();
         }
         gradients_.join(0);
-        parameters_.reshard(0);
+        reshard_after_backward(0);
         gradients_.reduce();
         gradients_.finish_reduction();
+    }
+
+    /// Without a reduction, what isn't resharded after forward stays for the next one.
+    /// source: torch/distributed/fsdp/_runtime_utils.py (_should_free_in_backward)
+    void reshard_after_backward(UnitIndex u) {
+        if (gradients_.reduces() || training_.zero_stage != 2) parameters_.reshard(u);
     }
 
     void step() {
@@ -152,6 +170,7 @@ private:
     StepProgram program_;
     ProgramBuilder builder_;
     TorchOptimizer optimizer_;
+    ProcessGroup shard_group_;
     Fsdp1Parameters parameters_;
     Fsdp1Gradients gradients_;
     BufferId workspace_ = no_buffer;

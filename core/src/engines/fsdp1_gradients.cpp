@@ -8,15 +8,18 @@
 namespace zeroplan {
 
 Fsdp1Gradients::Fsdp1Gradients(const Scenario& scenario, const std::vector<FlatParameter>& flats,
-                               const std::vector<std::size_t>& flat_of_parameter, ProgramBuilder& builder)
+                               const std::vector<std::size_t>& flat_of_parameter, ProgramBuilder& builder,
+                               ProcessGroup& shard_group)
     : model_(scenario.model),
       training_(scenario.training),
       flats_(flats),
       flat_of_(flat_of_parameter),
       builder_(builder),
+      shard_group_(shard_group),
       replicas_(training_.data_parallel * training_.context_parallel / training_.shard_group),
       compute_(storage_dtype(training_.compute_dtype)),
       sharded_(flats.size(), no_buffer),
+      unsharded_(flats.size(), no_buffer),
       gradients_(model_.parameters.size(), no_buffer) {}
 
 bool Fsdp1Gradients::Reduced::uses(BufferId buffer) const {
@@ -46,8 +49,23 @@ BufferId Fsdp1Gradients::gradient(std::uint32_t parameter) {
 }
 
 void Fsdp1Gradients::join(std::uint32_t unit) {
-    for (std::size_t f = 0; f < flats_.size(); ++f)
-        if (flats_[f].unit == unit && flats_[f].trainable) joined_.push_back({f, join_flat(flats_[f])});
+    for (std::size_t f = 0; f < flats_.size(); ++f) {
+        if (flats_[f].unit != unit || !flats_[f].trainable) continue;
+        const BufferId sum = add_to_unsharded(f, join_flat(flats_[f]));
+        if (!reduces_) continue;
+        joined_.push_back({f, sum});
+        unsharded_[f] = no_buffer;
+    }
+}
+
+/// AccumulateGrad: the first gradient is taken over, others are added to it, in the dtype of the computation.
+BufferId Fsdp1Gradients::add_to_unsharded(std::size_t f, BufferId joined) {
+    BufferId& sum = unsharded_[f];
+    if (sum == no_buffer) return sum = joined;
+    builder_.on_stream(Stream::compute,
+                       Accumulate{.from = {joined}, .to = {sum}, .unit = flats_[f].unit, .always_add = true});
+    builder_.free(joined);
+    return sum;
 }
 
 BufferId Fsdp1Gradients::join_flat(const FlatParameter& flat) {
@@ -108,14 +126,14 @@ BufferId Fsdp1Gradients::cast_to_reduce(const FlatParameter& flat, BufferId join
 BufferId Fsdp1Gradients::reduce_scatter(const FlatParameter& flat, BufferId input,
                                         std::vector<OperationId> waits) {
     const BufferId output = allocate_shard(flat, training_.reduce_dtype);
-    builder_.on_stream(Stream::reduce,
-                       Collective{.kind = CollectiveKind::reduce_scatter,
-                                  .group = GroupKind::shard_group,
-                                  .send = {input},
-                                  .receive = {output},
-                                  .dtype = training_.reduce_dtype,
-                                  .elements = flat.padded,
-                                  .unit = flat.unit},
+    shard_group_.issue(Stream::reduce,
+                       {.kind = CollectiveKind::reduce_scatter,
+                        .group = GroupKind::shard_group,
+                        .send = {input},
+                        .receive = {output},
+                        .dtype = training_.reduce_dtype,
+                        .elements = flat.padded,
+                        .unit = flat.unit},
                        std::move(waits));
     return output;
 }

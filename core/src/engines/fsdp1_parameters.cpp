@@ -11,12 +11,17 @@ constexpr std::size_t outstanding_frees = 2;
 }  // namespace
 
 Fsdp1Parameters::Fsdp1Parameters(const Scenario& scenario, const std::vector<FlatParameter>& flats,
-                                 ProgramBuilder& builder)
+                                 ProgramBuilder& builder, ProcessGroup& shard_group)
     : model_(scenario.model),
       training_(scenario.training),
       flats_(flats),
       builder_(builder),
+      shard_group_(shard_group),
       places_(flats.size()) {}
+
+void Fsdp1Parameters::begin_section() {
+    for (Place& place : places_) place.gathered.clear();
+}
 
 void Fsdp1Parameters::load(TorchOptimizer& optimizer) {
     for (std::size_t f = 0; f < flats_.size(); ++f) {
@@ -103,13 +108,13 @@ OperationId Fsdp1Parameters::gather(const FlatParameter& flat, BufferId source, 
     if (!sharded())
         return builder_.on_stream(Stream::gather,
                                   Accumulate{.from = {source}, .to = {whole}, .unit = flat.unit});
-    return builder_.on_stream(Stream::gather, Collective{.kind = CollectiveKind::all_gather,
-                                                         .group = GroupKind::shard_group,
-                                                         .send = {source},
-                                                         .receive = {whole},
-                                                         .dtype = flat.gathered_as.dtype,
-                                                         .elements = flat.gathered_as.elements(flat.padded),
-                                                         .unit = flat.unit});
+    return shard_group_.issue(Stream::gather, {.kind = CollectiveKind::all_gather,
+                                               .group = GroupKind::shard_group,
+                                               .send = {source},
+                                               .receive = {whole},
+                                               .dtype = flat.gathered_as.dtype,
+                                               .elements = flat.gathered_as.elements(flat.padded),
+                                               .unit = flat.unit});
 }
 
 std::vector<OperationId> Fsdp1Parameters::gather_events(const std::vector<std::uint32_t>& units) const {

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "engines/fsdp1_flat.hpp"
+#include "engines/process_group.hpp"
 #include "engines/program_builder.hpp"
 #include "engines/torch_step.hpp"
 
@@ -13,8 +14,10 @@ namespace zeroplan {
 class Fsdp1Parameters {
 public:
     Fsdp1Parameters(const Scenario& scenario, const std::vector<FlatParameter>& flats,
-                    ProgramBuilder& builder);
+                    ProgramBuilder& builder, ProcessGroup& shard_group);
 
+    /// A section of the step begins: nothing waits for what was gathered before it.
+    void begin_section();
     /// Allocates this rank's shards and says to `optimizer` which it trains.
     void load(TorchOptimizer& optimizer);
 
@@ -54,6 +57,7 @@ private:
     const TrainingConfig& training_;
     const std::vector<FlatParameter>& flats_;
     ProgramBuilder& builder_;
+    ProcessGroup& shard_group_;
     std::vector<Place> places_;  ///< by flat parameter
     std::deque<GivenUp> given_up_;
 };

@@ -54,6 +54,7 @@ public:
 private:
     struct Rates {
         double linear_flop_per_s = 0, wide_linear_flop_per_s = 0;  ///< the latter in 16 bit under fp8
+        double orthogonalising_flop_per_s = 0;                     ///< Muon's products, in bf16
         double attention_flop_per_s = 0, attention_backward_flop_per_s = 0;
         double memory_bytes_per_s = 0, upload_bytes_per_s = 0, kernel_start_s = 0;
         double pinned_bytes_per_s = 0, pageable_bytes_per_s = 0, nvme_bytes_per_s = 0;  ///< of a rank
@@ -69,6 +70,7 @@ private:
     double product_efficiency(const Operator& op, ComputePhase phase, double products) const;
     double cast_seconds(const Operator& op, ComputePhase phase, double products) const;
     WorkCost roofline(double flops, double flop_per_s, double bytes, double kernels) const;
+    void add_newton_schulz(WorkCost& cost, const Orthogonalised& matrix) const;
 
     const ModelSpec& model_;
     const TrainingConfig& training_;

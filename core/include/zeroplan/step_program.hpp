@@ -148,11 +148,18 @@ struct Compute {
     friend bool operator==(const Compute&, const Compute&) = default;
 };
 
+/// Matrices of one shape whose update is made orthogonal (Muon), by matrix products in bf16.
+struct Orthogonalised {
+    std::uint64_t rows = 0, columns = 0, count = 0;
+    friend bool operator==(const Orthogonalised&, const Orthogonalised&) = default;
+};
+
 /// Updates the owned elements of one unit; the mean over ranks and micro-batches is applied here, in fp32.
 struct OptimizerStep {
     std::uint32_t unit = 0;
     Operand parameters, gradients, master, momentum, variance;  ///< absent ones have no_buffer
     std::uint64_t elements = 0;                                 ///< owned
+    std::vector<Orthogonalised> orthogonalised{};
     friend bool operator==(const OptimizerStep&, const OptimizerStep&) = default;
 };
 

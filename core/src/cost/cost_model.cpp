@@ -100,6 +100,8 @@ CostModel::CostModel(const ModelSpec& model, const TrainingConfig& training, con
     const double attention_rate = attention * clock / scale.attention;
     rates_.linear_flop_per_s = require_rate(gpu, training.compute_dtype) * product_share;
     rates_.wide_linear_flop_per_s = attention * product_share;
+    const double bf16 = peak_flop_per_s(gpu, DType::bf16);
+    rates_.orthogonalising_flop_per_s = (bf16 > 0 ? bf16 : attention) * product_share;
     delayed_scaling_ = training.fp8_json.find("\"delayed\"") != std::string::npos;
     rates_.attention_flop_per_s = attention_rate * c.attention_forward_efficiency[generation].value;
     rates_.attention_backward_flop_per_s = attention_rate * c.attention_backward_efficiency[generation].value;
@@ -226,7 +228,18 @@ WorkCost CostModel::cost(const OptimizerStep& step) const {
     const double parameter_passes = step.master.buffer == no_buffer ? 2 : 1;
     const double bytes = part(step.parameters, parameter_passes) + part(step.gradients, 1) +
                          part(step.master, 2) + part(step.momentum, 2) + part(step.variance, 2);
-    return roofline(0, 1, bytes, 1);
+    WorkCost cost = roofline(0, 1, bytes, 1);
+    for (const Orthogonalised& matrix : step.orthogonalised) add_newton_schulz(cost, matrix);
+    return cost;
+}
+
+/// Three products an iteration.
+void CostModel::add_newton_schulz(WorkCost& cost, const Orthogonalised& matrix) const {
+    const auto rows = static_cast<double>(matrix.rows), columns = static_cast<double>(matrix.columns);
+    const double iterations = cost::newton_schulz_steps * static_cast<double>(matrix.count);
+    const double effective = cost::newton_schulz_effective_flops(rows, columns, *constants_);
+    cost.flops += iterations * cost::newton_schulz_flops(rows, columns);
+    cost.seconds += iterations * (effective / rates_.orthogonalising_flop_per_s + 3 * rates_.kernel_start_s);
 }
 
 WorkCost CostModel::cost(const Accumulate& accumulate) const {

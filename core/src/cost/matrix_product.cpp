@@ -1,5 +1,6 @@
 #include "cost/matrix_product.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "cost/constants.hpp"
@@ -11,6 +12,19 @@ double shape_efficiency(const ProductShape& shape, const Constants& constants) {
     const auto used = [tile](double size) { return size / (std::ceil(size / tile) * tile); };
     const double fill = constants.product_fill_depth.value;
     return used(shape.rows) * used(shape.columns) * shape.depth / (shape.depth + fill);
+}
+
+double newton_schulz_flops(double rows, double columns) {
+    const double m = std::min(rows, columns), n = std::max(rows, columns);
+    return 4 * m * m * n + 2 * m * m * m;
+}
+
+double newton_schulz_effective_flops(double rows, double columns, const Constants& constants) {
+    const double m = std::min(rows, columns), n = std::max(rows, columns);
+    const auto product = [&](const ProductShape& shape) {
+        return 2 * shape.rows * shape.columns * shape.depth / shape_efficiency(shape, constants);
+    };
+    return product({m, m, n}) + product({m, m, m}) + product({m, n, m});
 }
 
 double fp8_cast_bytes(bool delayed_scaling) {

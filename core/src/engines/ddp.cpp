@@ -5,6 +5,7 @@
 #include "engines/ddp_gradients.hpp"
 #include "engines/ddp_parameters.hpp"
 #include "engines/engine.hpp"
+#include "engines/muon.hpp"
 #include "engines/torch_checks.hpp"
 #include "engines/torch_parallel.hpp"
 #include "engines/torch_step.hpp"
@@ -171,6 +172,7 @@ EngineOutput ddp_engine(const Scenario& whole) {
     EngineOutput output{.rule_set = std::string(to_string(scenario.training.engine)) + " (PyTorch 2.6)",
                         .layout = layout_of(scenario.model, units),
                         .allocator = AllocatorKind::caching};
+    if (whole.training.optimizer == Optimizer::muon) output.constants.push_back(newton_schulz_constant());
     output.constants.push_back(cublas_workspace_constant(whole.cluster));
     const std::uint64_t ranks = scenario.world_size();
     const std::vector<std::uint64_t> nobody;

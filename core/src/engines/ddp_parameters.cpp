@@ -45,13 +45,16 @@ void DdpParameters::load_parameter(std::uint32_t p, bool trained_here, TorchOpti
         values.elements = bytes;
         builder_.allocate(values);
     }
-    if (trained_here)
-        optimizer.add({.parameter = p,
-                       .unit = tensors.unit,
-                       .position = tensors.position,
-                       .elements = parameter.numel,
-                       .shape = parameter.shape,
-                       .values = tensors.stored});
+    if (!trained_here) return;
+    OwnedParameter owned{.parameter = p,
+                         .unit = tensors.unit,
+                         .position = tensors.position,
+                         .elements = parameter.numel,
+                         .shape = parameter.shape,
+                         .values = tensors.stored,
+                         .states = {}};
+    add_matrix(owned, training_, model_, parameter.numel, 1);
+    optimizer.add(std::move(owned));
 }
 
 void DdpParameters::cast_weights(ComputePhase phase, std::uint32_t block, const Operator& op) {

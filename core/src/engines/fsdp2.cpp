@@ -5,6 +5,7 @@
 #include "engines/fsdp2_blocks.hpp"
 #include "engines/fsdp2_layout.hpp"
 #include "engines/fsdp2_pipeline.hpp"
+#include "engines/muon.hpp"
 #include "engines/torch_checks.hpp"
 #include "engines/torch_host.hpp"
 #include "engines/torch_parallel.hpp"
@@ -130,6 +131,7 @@ private:
 
 EngineOutput empty_output(const Scenario& scenario) {
     EngineOutput output{.rule_set = "fsdp2 (PyTorch 2.6)", .layout = {}, .allocator = AllocatorKind::caching};
+    if (scenario.training.optimizer == Optimizer::muon) output.constants.push_back(newton_schulz_constant());
     output.constants.push_back(cublas_workspace_constant(scenario.cluster));
     const TrainingConfig& training = scenario.training;
     const bool replicated =

@@ -25,12 +25,15 @@ void Fsdp2Parameters::load_unit(UnitIndex u, TorchOptimizer& optimizer) {
         if (const std::uint64_t bytes = statistics_bytes(parameter) / rank_.ranks(); bytes > 0)
             allocate(DType::uint8, bytes);
         if (!parameter.trainable) continue;
-        optimizer.add({.parameter = p,
-                       .unit = u,
-                       .position = position,
-                       .elements = shard.owned,
-                       .shape = std::move(shard.shape),
-                       .values = values});
+        OwnedParameter owned{.parameter = p,
+                             .unit = u,
+                             .position = position,
+                             .elements = shard.owned,
+                             .shape = std::move(shard.shape),
+                             .values = values,
+                             .states = {}};
+        add_matrix(owned, rank_.training(), rank_.model(), shard.padded, rank_.ranks());
+        optimizer.add(std::move(owned));
     }
 }
 

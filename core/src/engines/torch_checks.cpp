@@ -23,6 +23,19 @@ void check_target(const Scenario& scenario, const char* key, OffloadTarget targe
         refuse(scenario, key, "'nvme'", "use 'cpu', or engine deepspeed, which offloads to NVMe");
 }
 
+/// Its matrices are on the device and whole, or sharded by rows.
+void check_muon(const Scenario& scenario) {
+    const TrainingConfig& training = scenario.training;
+    if (training.optimizer != Optimizer::muon) return;
+    if (training.engine == EngineKind::fsdp1)
+        refuse(scenario, "optimizer", "'muon'",
+               "use engine fsdp2: a flat parameter's shards are no matrices any more");
+    if (training.offload_optimizer != OffloadTarget::none ||
+        training.offload_parameters != OffloadTarget::none)
+        refuse(scenario, "optimizer", "'muon' with offload",
+               "leave the offload out: its matrix products run on the GPU");
+}
+
 }  // namespace
 
 void check_torch(const Scenario& scenario) {
@@ -44,6 +57,7 @@ void check_torch(const Scenario& scenario) {
     if (training.loss == LossKernel::vocab_parallel && training.tensor_parallel == 1)
         refuse(scenario, "loss", "'vocab_parallel'",
                "use eager, fused or chunked: there is no tensor parallelism to split over");
+    check_muon(scenario);
     const bool in_backward = training.optimizer_implementation == OptimizerImplementation::in_backward;
     if (in_backward && training.gradient_accumulation_steps > 1)
         refuse(scenario, "optimizer_implementation", "'in_backward'",

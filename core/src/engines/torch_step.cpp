@@ -2,12 +2,24 @@
 
 #include <algorithm>
 
+#include "engines/muon.hpp"
+
 namespace zeroplan {
+
+void add_matrix(OwnedParameter& owned, const TrainingConfig& training, const ModelSpec& model,
+                std::uint64_t padded, std::uint64_t ranks) {
+    if (training.optimizer != Optimizer::muon) return;
+    owned.matrices = muon_matrices(model, {owned.parameter});
+    if (ranks > 1 && !owned.matrices.empty()) owned.gathered = padded * ranks;
+}
 
 void TorchOptimizer::add(OwnedParameter parameter) {
     const double on_host =
         training_.offload_optimizer == OffloadTarget::none ? 0 : training_.offload_fraction;
-    for (const OptimizerTensor& tensor : optimizer_tensors(training_, parameter.elements, parameter.shape)) {
+    const bool adams = training_.optimizer == Optimizer::muon && parameter.matrices.empty();
+    const std::vector<std::uint64_t> vector{parameter.elements};
+    for (const OptimizerTensor& tensor :
+         optimizer_tensors(training_, parameter.elements, adams ? vector : parameter.shape)) {
         const auto away = static_cast<std::uint64_t>(static_cast<double>(tensor.elements) * on_host);
         host_bytes_ += away * bytes_per_element(tensor.dtype);
         if (away == tensor.elements) continue;

@@ -22,7 +22,14 @@ struct OwnedParameter {
     OperationId sent = 0;              ///< the gradient's copy to the host, in section `sent_in`
     std::uint32_t sent_in = 0;
     std::vector<BufferId> states;
+    std::vector<Orthogonalised> matrices{};  ///< Muon: what its update is made orthogonal as
+    std::uint64_t gathered = 0;  ///< elements of all ranks, to be gathered for that; 0: it is whole
 };
+
+/// A trained parameter as Muon sees it, where that is the optimizer: a hidden matrix, which `ranks` store in
+/// parts of `padded` elements.
+void add_matrix(OwnedParameter& owned, const TrainingConfig& training, const ModelSpec& model,
+                std::uint64_t padded, std::uint64_t ranks);
 
 /// The optimizer of a torch engine: states created at the first step, temporaries, one update a parameter.
 class TorchOptimizer {
@@ -63,6 +70,7 @@ private:
                                 std::vector<OperationId> waits);
     void step_on_host(const OwnedParameter& parameter);
     void step_on_device(const OwnedParameter& parameter, std::uint64_t elements);
+    std::vector<OperationId> gather_matrix(const OwnedParameter& parameter, BufferId whole);
 
     const TrainingConfig& training_;
     ProgramBuilder& builder_;

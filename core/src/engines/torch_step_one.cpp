@@ -1,4 +1,7 @@
+#include <algorithm>
+
 #include "engines/host_copies.hpp"
+#include "engines/muon.hpp"
 #include "engines/torch_step.hpp"
 
 namespace zeroplan {
@@ -14,7 +17,7 @@ std::uint64_t TorchOptimizer::offloaded(const OwnedParameter& parameter) const {
 }
 
 void TorchOptimizer::step_one(const OwnedParameter& parameter) {
-    if (parameter.elements == 0) return;
+    if (parameter.elements == 0 && parameter.gathered == 0) return;
     if (training_.offload_parameters != OffloadTarget::none) {
         issue_host_step(parameter, parameter.elements, builder_.last(Stream::to_host));
         return;
@@ -89,17 +92,45 @@ void TorchOptimizer::step_on_host(const OwnedParameter& parameter) {
     builder_.hold(Stream::compute, back);
 }
 
+/// Muon multiplies whole matrices: every rank gathers them and keeps its rows of the result.
+std::vector<OperationId> TorchOptimizer::gather_matrix(const OwnedParameter& parameter, BufferId whole) {
+    if (parameter.gathered == 0) return {};
+    return {builder_.on_stream(Stream::gather,
+                               Collective{.kind = CollectiveKind::all_gather,
+                                          .group = GroupKind::shard_group,
+                                          .send = {whole, true},
+                                          .receive = {whole, false},
+                                          .dtype = DType::bf16,
+                                          .elements = parameter.gathered,
+                                          .unit = parameter.unit},
+                               builder_.last(Stream::compute))};
+}
+
 void TorchOptimizer::step_on_device(const OwnedParameter& parameter, std::uint64_t elements) {
     const auto state = [&](std::size_t from_the_end) {
         const std::size_t count = parameter.states.size();
         return count < from_the_end ? Operand{} : Operand{parameter.states[count - from_the_end]};
     };
-    builder_.on_stream(Stream::compute, OptimizerStep{.unit = parameter.unit,
-                                                      .parameters = {parameter.values},
-                                                      .gradients = {parameter.gradient},
-                                                      .momentum = state(2),
-                                                      .variance = state(1),
-                                                      .elements = elements});
+    BufferId workspace = no_buffer;
+    std::vector<OperationId> gathered;
+    if (const std::uint64_t needed = orthogonalising_workspace(parameter.matrices); needed > 0) {
+        workspace = builder_.allocate({.role = BufferRole::workspace,
+                                       .category = Category::temporaries,
+                                       .dtype = DType::bf16,
+                                       .owner = parameter.unit,
+                                       .elements = std::max(needed, parameter.gathered)});
+        gathered = gather_matrix(parameter, workspace);
+    }
+    builder_.on_stream(Stream::compute,
+                       OptimizerStep{.unit = parameter.unit,
+                                     .parameters = {parameter.values},
+                                     .gradients = {parameter.gradient},
+                                     .momentum = state(2),
+                                     .variance = state(1),
+                                     .elements = elements,
+                                     .orthogonalised = parameter.matrices},
+                       gathered);
+    if (workspace != no_buffer) builder_.free(workspace, std::move(gathered));
 }
 
 }  // namespace zeroplan

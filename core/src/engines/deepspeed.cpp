@@ -3,9 +3,11 @@
 #include "engines/deepspeed_checks.hpp"
 #include "engines/deepspeed_host.hpp"
 #include "engines/deepspeed_program.hpp"
+#include "engines/deepspeed_stage3.hpp"
 #include "engines/engine.hpp"
 #include "engines/fsdp2_layout.hpp"
 #include "engines/megatron_context.hpp"
+#include "engines/muon.hpp"
 #include "engines/torch_step.hpp"
 
 namespace zeroplan {
@@ -46,6 +48,8 @@ public:
         : scenario_(scenario), options_(read_deepspeed_options(scenario)), training_(scenario.training) {
         training_.sequence_length = local_sequence_length(training_);
         output_.allocator = AllocatorKind::caching;
+        for (const std::string& text : options_.no_effect) output_.warnings.push_back({"no_effect", text});
+        if (training_.optimizer == Optimizer::muon) output_.constants.push_back(newton_schulz_constant());
         output_.rule_set = fmt::format("deepspeed {}.{}", options_.version.major, options_.version.minor);
     }
 
@@ -67,6 +71,7 @@ public:
             output_.constants.push_back(loading_constant());
             const auto last = static_cast<std::uint32_t>(scenario_.model.blocks.size() - 1);
             plan_stage(scenario_.model, {.blocks = {0, last}});
+            warn_of_ratio(scenario_.model, sharing_ranks(training_, options_));
             warn_of_joined_ranks();
             return std::move(output_);
         }
@@ -95,6 +100,19 @@ private:
             scenario_.model.parameter_count() * bytes_per_element(training_.parameter_dtype);
         return {"host_load_bytes_per_process", static_cast<double>(bytes), "B",
                 "every process builds the whole model on the host before it moves to its GPU", "assumption"};
+    }
+
+    /// The ratio leaves whole sub-groups to the device.
+    void warn_of_ratio(const ModelSpec& model, std::uint64_t ranks) {
+        if (training_.zero_stage < 3 || training_.offload_optimizer != OffloadTarget::cpu) return;
+        if (training_.offload_fraction == 1) return;
+        const std::size_t count = sub_groups(model, ranks, options_.sub_group_size).size();
+        if (sub_groups_on_device(training_, count) == 0)
+            output_.warnings.push_back(
+                {"no_effect",
+                 fmt::format("offload_fraction = {} has no effect on {} sub-group(s) of sub_group_size {}: "
+                             "DeepSpeed leaves whole ones to the device, (1 - ratio) of them rounded down",
+                             training_.offload_fraction, count, options_.sub_group_size)});
     }
 
     void warn_of_joined_ranks() {

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "engines/deepspeed_options.hpp"
+
 namespace zeroplan {
 namespace {
 
@@ -10,6 +12,29 @@ void check_degree(const char* key, std::uint64_t degree) {
         throw Error(ErrorCode::not_supported,
                     fmt::format("engine deepspeed doesn't model {} = {}", key, degree),
                     "set it to 1, or choose engine megatron", {"", fmt::format("/training/{}", key)});
+}
+
+/// Outside ZeRO's own optimizers Muon's update is never made: its step adds the bare gradient.
+/// source: runtime/zero/muon/muon_optimizer.py; stage3.py, __init__
+void check_muon(const Scenario& scenario) {
+    const TrainingConfig& training = scenario.training;
+    if (training.optimizer != Optimizer::muon) return;
+    const DeepSpeedWrapper wrapper = deepspeed_wrapper(training);
+    if (wrapper != DeepSpeedWrapper::partitioned && wrapper != DeepSpeedWrapper::stage3)
+        throw Error(ErrorCode::invalid_input,
+                    fmt::format("optimizer is muon, but at zero_stage {} with {} gradients DeepSpeed's Muon "
+                                "makes no matrix orthogonal",
+                                training.zero_stage, to_string(training.gradient_dtype)),
+                    "choose zero_stage 2 or 3, or 1 with gradient_dtype as compute_dtype",
+                    {"", "/training/optimizer"});
+    if (training.offload_optimizer != OffloadTarget::none)
+        throw Error(ErrorCode::not_supported, "engine deepspeed doesn't model muon with offload_optimizer",
+                    "leave the offload out, or choose adamw", {"", "/training/optimizer"});
+    if (training.zero_stage == 3 && read_deepspeed_options(scenario).reduce_scatter)
+        throw Error(ErrorCode::invalid_input,
+                    "optimizer is muon, but reduce_scatter true: DeepSpeed refuses both together at stage 3",
+                    R"(add "deepspeed": {"zero_optimization": {"reduce_scatter": false}})",
+                    {"", "/training/deepspeed/zero_optimization/reduce_scatter"});
 }
 
 }  // namespace
@@ -30,6 +55,7 @@ void check_deepspeed(const Scenario& scenario) {
         throw Error(ErrorCode::not_supported,
                     "engine deepspeed steps after backward, but optimizer_implementation is 'in_backward'",
                     "choose fused, foreach or for_loop", {"", "/training/optimizer_implementation"});
+    check_muon(scenario);
     if (!training.recompute_modules.empty())
         throw Error(ErrorCode::not_supported,
                     fmt::format("engine deepspeed doesn't model recompute_modules = '{}', …",

@@ -99,7 +99,10 @@ void DeepSpeedCoordinator::fetch(const Parameters& wanted) {
     // all_gather_coalesced (use_secondary_tensor).
     const bool second = secondary_[first] != no_buffer;
     const bool several = fetch.parameters.size() > 1 && options.mics_shard_size == 0;
-    const bool flat = options.quantized_weights || (several && options.rules.coalesces_gathers);
+    // The parameters are views of a zero-filled tensor that holds the own shards, and is summed.
+    const bool sums =
+        options.use_all_reduce_for_fetch_params && several && !options.quantized_weights && !second;
+    const bool flat = options.quantized_weights || (several && options.rules.coalesces_gathers && !sums);
     Buffer buffer = gathered(first, elements);
     if (flat) buffer.category = Category::communication_buffers;
     if (options.quantized_weights) buffer.dtype = DType::uint8;
@@ -112,11 +115,12 @@ void DeepSpeedCoordinator::fetch(const Parameters& wanted) {
     }
     if (rank_.training.offload_parameters != OffloadTarget::none) bring_to_device(fetch);
     const BufferId target = flat ? fetch.flat : whole_[first];
-    const BufferId source = second                        ? secondary_[first]
+    const BufferId source = sums                          ? target
+                            : second                      ? secondary_[first]
                             : shards_[first] != no_buffer ? shards_[first]
                                                           : fetch.copies.front();
     builder_.on_stream(Stream::gather,
-                       Collective{.kind = CollectiveKind::all_gather,
+                       Collective{.kind = sums ? CollectiveKind::all_reduce : CollectiveKind::all_gather,
                                   .group = second ? GroupKind::secondary_shard_group : GroupKind::shard_group,
                                   .send = {source},
                                   .receive = {target},

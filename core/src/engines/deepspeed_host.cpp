@@ -69,12 +69,15 @@ void add_optimizer_of_stage3(HostLedger& ledger, const DeepSpeedRank& rank,
                              const std::vector<SubGroup>& groups, bool with_states) {
     const bool on_nvme = rank.training.offload_optimizer == OffloadTarget::nvme;
     std::uint64_t largest = 0, all = 0;
-    for (const SubGroup& group : groups) {
+    const std::size_t first = sub_groups_on_device(rank.training, groups.size());
+    for (std::size_t g = 0; g < groups.size(); ++g) {
+        const SubGroup& group = groups[g];
         largest = std::max(largest, group.numel);
         all += group.numel;
-        if (on_nvme) continue;
-        ledger.block(group.numel, master_bytes(rank));
-        ledger.block(group.numel, master_bytes(rank));
+        if (on_nvme || g < first) continue;
+        const std::uint64_t wide = bytes_per_element(stage3_master_dtype(rank));
+        ledger.block(group.numel, wide);
+        ledger.block(group.numel, wide);
         if (with_states) add_states(ledger, rank, group.numel);
     }
     ledger.block(all, bytes_per_element(rank.training.gradient_dtype));
@@ -82,7 +85,7 @@ void add_optimizer_of_stage3(HostLedger& ledger, const DeepSpeedRank& rank,
     const DeepSpeedOffload& offload = rank.options.offload_optimizer;
     const std::uint64_t overlap = 1 + (offload.pipeline_read ? 1U : 0U) + (offload.pipeline_write ? 1U : 0U);
     for (std::uint64_t b = 0; b < offload.buffer_count * std::min<std::uint64_t>(overlap, 2); ++b)
-        ledger.block(largest, master_bytes(rank));
+        ledger.block(largest, bytes_per_element(stage3_master_dtype(rank)));
 }
 
 void add_parameters_of_stage3(HostLedger& ledger, const DeepSpeedRank& rank,

@@ -1,6 +1,8 @@
 #pragma once
 #include <cstdint>
 #include <limits>
+#include <string>
+#include <vector>
 
 #include "zeroplan/scenario.hpp"
 
@@ -75,6 +77,9 @@ struct DeepSpeedOptions {
     DeepSpeedOffload offload_optimizer{}, offload_parameters{.buffer_count = 5};
     std::uint64_t aio_threads = 1;       ///< aio.intra_op_parallelism
     bool partition_activations = false;  ///< activation_checkpointing.partition_activations
+    std::uint64_t ranks_per_node = 1;
+    bool loco = false;                     ///< zeropp_loco_param: quantised gradients with error feedback
+    std::vector<std::string> no_effect{};  ///< keys that change nothing in this plan, and why
 
     /// Elements of one IPG bucket's buffer at stages 1 and 2.
     std::uint64_t bucket_elements() const { return reduce_bucket_size * rules.bucket_halves / 2; }

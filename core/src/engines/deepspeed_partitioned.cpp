@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "engines/deepspeed_states.hpp"
 #include "engines/host_copies.hpp"
 
 namespace zeroplan {
@@ -235,9 +236,14 @@ void DeepSpeedPartitioned::finish_reduction() {
         owned_.clear();
     }
     if (whole_ == no_buffer) return;
-    if (averaged_ == no_buffer) {
+    if (averaged_ == no_buffer && !widens_averaged()) {
         averaged_ = std::exchange(whole_, no_buffer);
         return;
+    }
+    if (averaged_ == no_buffer) {
+        Buffer wide = builder_.buffer(whole_);
+        wide.dtype = rank_.training.gradient_dtype;
+        averaged_ = builder_.allocate(wide);
     }
     builder_.on_stream(Stream::compute, Accumulate{.from = {whole_}, .to = {averaged_}, .always_add = true});
     builder_.free(std::exchange(whole_, no_buffer));
@@ -261,9 +267,10 @@ OperationId DeepSpeedPartitioned::step() {
 OperationId DeepSpeedPartitioned::step_on_device() {
     const std::uint64_t partition = rank_.group.partition();
     measure_gradients();
-    BufferId gradients = builder_.allocate(flat_buffer(rank_, BufferRole::gradients, Category::gradients,
-                                                       rank_.training.parameter_dtype, partition));
-    if (master_dtype() != rank_.training.parameter_dtype) {
+    const DType narrow = widens_averaged() ? rank_.training.gradient_dtype : rank_.training.parameter_dtype;
+    BufferId gradients =
+        builder_.allocate(flat_buffer(rank_, BufferRole::gradients, Category::gradients, narrow, partition));
+    if (master_dtype() != narrow) {
         const BufferId widened = builder_.allocate(
             flat_buffer(rank_, BufferRole::gradients, Category::gradients, master_dtype(), partition));
         builder_.free(gradients);
@@ -272,7 +279,9 @@ OperationId DeepSpeedPartitioned::step_on_device() {
     if (averaged_ != no_buffer) builder_.free(std::exchange(averaged_, no_buffer));
     for (const BufferId buffer : std::exchange(averaged_owned_, {})) builder_.free(buffer);
     const OperationId position = builder_.next();
-    flat_optimizer_step(rank_, builder_, master_, gradients, states_, partition);
+    std::vector<Orthogonalised> matrices;
+    if (rank_.training.optimizer == Optimizer::muon) matrices = muon_partition(rank_).matrices;
+    flat_optimizer_step(rank_, builder_, master_, gradients, states_, partition, matrices);
     builder_.free(gradients);
     gather_partitions(rank_, builder_, parameters_.flat());
     return position;

@@ -36,6 +36,12 @@ private:
     bool keeps_wide_gradients() const {
         return !is_stage_2() && rank_.training.gradient_dtype != rank_.training.parameter_dtype;
     }
+    /// Stage 2 reduces in the parameters' dtype and sums what it keeps in the other.
+    bool widens_averaged() const {
+        return is_stage_2() && !offloads_optimizer(rank_) &&
+               bytes_per_element(rank_.training.gradient_dtype) >
+                   bytes_per_element(rank_.training.parameter_dtype);
+    }
     DType master_dtype() const;
     void allocate_buckets();
     void free_buckets();

@@ -2,8 +2,9 @@
 
 #include <algorithm>
 
+#include "engines/deepspeed_states.hpp"
+#include "engines/muon.hpp"
 #include "engines/parameter_storage.hpp"
-#include "engines/torch_optimizer.hpp"
 
 namespace zeroplan {
 
@@ -54,12 +55,11 @@ void DeepSpeedParameters::flatten(std::uint32_t copies) {
 }
 
 std::vector<BufferId> declare_flat_states(const DeepSpeedRank& rank, ProgramBuilder& builder,
-                                          std::uint64_t elements) {
+                                          std::uint64_t elements,
+                                          const std::vector<std::uint32_t>& parameters) {
     std::vector<BufferId> states;
-    if (offloads_optimizer(rank)) return states;
-    TrainingConfig training = rank.training;
-    if (rank.options.sixteen_bit_optimizer_states) training.optimizer_state_dtype = DType::bf16;
-    for (const OptimizerTensor& tensor : optimizer_tensors(training, elements, {elements}))
+    if (offloads_optimizer(rank) && rank.training.zero_stage < 3) return states;
+    for (const OptimizerTensor& tensor : flat_states(rank, elements, parameters))
         states.push_back(
             builder.declare(flat_buffer(rank, states.empty() ? BufferRole::momentum : BufferRole::variance,
                                         Category::optimizer_states, tensor.dtype, tensor.elements)));
@@ -67,8 +67,12 @@ std::vector<BufferId> declare_flat_states(const DeepSpeedRank& rank, ProgramBuil
 }
 
 void flat_optimizer_step(const DeepSpeedRank& rank, ProgramBuilder& builder, BufferId master,
-                         BufferId gradients, const std::vector<BufferId>& states, std::uint64_t elements) {
+                         BufferId gradients, const std::vector<BufferId>& states, std::uint64_t elements,
+                         const std::vector<Orthogonalised>& matrices) {
     std::vector<BufferId> temporaries;
+    if (const std::uint64_t workspace = orthogonalising_workspace(matrices); workspace > 0)
+        temporaries.push_back(builder.allocate(
+            flat_buffer(rank, BufferRole::workspace, Category::temporaries, DType::bf16, workspace)));
     for (const OptimizerTensor& tensor : step_temporaries(rank.training, {elements}).all_at_once)
         temporaries.push_back(builder.allocate(
             flat_buffer(rank, BufferRole::workspace, Category::temporaries, tensor.dtype, tensor.elements)));
@@ -81,7 +85,8 @@ void flat_optimizer_step(const DeepSpeedRank& rank, ProgramBuilder& builder, Buf
                                                      .master = {master},
                                                      .momentum = state(2),
                                                      .variance = state(1),
-                                                     .elements = elements});
+                                                     .elements = elements,
+                                                     .orthogonalised = matrices});
     for (const BufferId buffer : temporaries) builder.free(buffer);
 }
 

@@ -54,13 +54,15 @@ private:
     BufferId flat_ = no_buffer;
 };
 
-/// States of the optimizer over `elements` master weights, declared; empty where they are on the host.
+/// States of the optimizer over `elements` master weights, declared: those of `parameters` at stage 3.
 std::vector<BufferId> declare_flat_states(const DeepSpeedRank& rank, ProgramBuilder& builder,
-                                          std::uint64_t elements);
+                                          std::uint64_t elements,
+                                          const std::vector<std::uint32_t>& parameters = {});
 
-/// The optimizer's update of the flat master weights, with its temporaries.
+/// The optimizer's update of the flat master weights, with its temporaries. `matrices`: Muon's.
 void flat_optimizer_step(const DeepSpeedRank& rank, ProgramBuilder& builder, BufferId master,
-                         BufferId gradients, const std::vector<BufferId>& states, std::uint64_t elements);
+                         BufferId gradients, const std::vector<BufferId>& states, std::uint64_t elements,
+                         const std::vector<Orthogonalised>& matrices = {});
 
 /// After the step every rank gathers the other partitions into the flat tensor, in place.
 void gather_partitions(const DeepSpeedRank& rank, ProgramBuilder& builder, BufferId flat);

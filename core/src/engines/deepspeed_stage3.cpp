@@ -22,6 +22,16 @@ std::vector<SubGroup> sub_groups(const ModelSpec& model, std::uint64_t ranks, st
     return groups;
 }
 
+DType stage3_master_dtype(const DeepSpeedRank& rank) {
+    const bool narrow = rank.options.sixteen_bit_master || !rank.training.master_dtype;
+    return narrow ? rank.training.parameter_dtype : DType::fp32;
+}
+
+std::size_t sub_groups_on_device(const TrainingConfig& training, std::size_t count) {
+    if (training.offload_optimizer != OffloadTarget::cpu) return 0;
+    return static_cast<std::size_t>((1 - training.offload_fraction) * static_cast<double>(count));
+}
+
 DeepSpeedStage3::DeepSpeedStage3(const DeepSpeedRank& rank, ProgramBuilder& builder,
                                  std::vector<ModuleVisit> trace)
     : rank_(rank),
@@ -74,7 +84,8 @@ BufferId DeepSpeedStage3::make_whole(std::uint32_t p) {
 void DeepSpeedStage3::init() {
     load_shards();
     load_persistent();
-    for (const SubGroup& group : groups_) initialise_sub_group(group);
+    for (std::size_t g = 0; g < groups_.size(); ++g) initialise_sub_group(g);
+    allocate_error_feedback();
     if (rank_.options.rules.keeps_stage3_gradients) allocate_gradients();
     coordinator_.use(persistent_, shards_);
 }
@@ -101,20 +112,41 @@ void DeepSpeedStage3::load_persistent() {
                  .elements = shard(p) * rank_.ranks});
 }
 
-void DeepSpeedStage3::initialise_sub_group(const SubGroup& group) {
-    if (offloads_optimizer(rank_)) return;
-    const DType dtype = rank_.options.sixteen_bit_master ? rank_.training.parameter_dtype : DType::fp32;
-    masters_.push_back(
-        builder_.allocate(flat(BufferRole::master_weights, Category::master_weights, dtype, group.numel)));
-    // A zero gradient for the optimizer's first look.
-    take_and_give_back(builder_, Category::gradients, dtype, group.numel);
-    states_.push_back(declare_flat_states(rank_, builder_, group.numel));
+void DeepSpeedStage3::initialise_sub_group(std::size_t index) {
+    masters_.push_back(no_buffer);
+    wide_gradients_.push_back(no_buffer);
+    states_.emplace_back();
+    if (steps_on_host(index)) return;
+    const SubGroup& group = groups_[index];
+    const DType dtype = stage3_master_dtype(rank_);
+    masters_.back() =
+        builder_.allocate(flat(BufferRole::master_weights, Category::master_weights, dtype, group.numel));
+    if (offloads_optimizer(rank_))
+        wide_gradients_.back() =
+            builder_.allocate(flat(BufferRole::gradients, Category::gradients, dtype, group.numel));
+    else  // a zero gradient for the optimizer's first look
+        take_and_give_back(builder_, Category::gradients, dtype, group.numel);
+    states_.back() = declare_flat_states(rank_, builder_, group.numel, group.parameters);
     for (const BufferId state : states_.back()) {
         if (rank_.options.rules.states_at_init)
             builder_.allocate_again(state);
         else
             lazy_states_.push_back(state);
     }
+}
+
+/// LoCo keeps what quantising has cut off of every matrix's gradient, in 8 bits: whole for the hop inside a
+/// node, and a local rank's part for the one between nodes. source: coalesced_collectives.py,
+/// all_to_all_loco_quant_reduce
+void DeepSpeedStage3::allocate_error_feedback() {
+    if (!rank_.options.loco) return;
+    std::uint64_t elements = 0;
+    for (const SubGroup& group : groups_)
+        for (const std::uint32_t p : group.parameters)
+            if (const Parameter& parameter = rank_.model.parameters[p]; parameter.shape.size() > 1)
+                elements += parameter.numel + parameter.numel / rank_.options.ranks_per_node;
+    if (elements > 0)
+        builder_.allocate(flat(BufferRole::workspace, Category::gradients, DType::uint8, elements));
 }
 
 /// grad_partitions_flat_buffer, and the bucket that is allocated once (stage3.py, __init__). Older versions
@@ -189,6 +221,7 @@ void DeepSpeedStage3::reduce_bucket() {
     if (gradients_ != no_buffer)
         builder_.on_stream(stream, Accumulate{.from = {operand, true}, .to = {gradients_}});
     if (offloads_optimizer(rank_)) send_to_host(stream, elements / rank_.ranks);
+    orthogonalise_bucket(stream);
     const std::vector<OperationId> after = builder_.last(stream);
     if (operand != bucket) joined_.push_back({operand, after});
     for (const InBucket& entry : in_bucket_)
@@ -238,7 +271,13 @@ OperationId DeepSpeedStage3::step() {
         take_and_give_back(builder_, Category::temporaries, DType::fp32, 2 * largest);
     }
     const OperationId position = builder_.next();
-    for (std::size_t g = 0; g < masters_.size(); ++g) step_sub_group(g);
+    for (std::size_t g = 0; g < masters_.size(); ++g) {
+        if (steps_on_host(g)) continue;
+        if (offloads_optimizer(rank_))
+            step_resident(g);
+        else
+            step_sub_group(g);
+    }
     if (offloads_optimizer(rank_)) step_on_host();
     if (!rank_.options.rules.keeps_stage3_gradients && gradients_ != no_buffer)
         builder_.free(std::exchange(gradients_, no_buffer));

@@ -12,6 +12,11 @@ struct SubGroup {
     std::uint64_t numel = 0;  ///< of the shards
     friend bool operator==(const SubGroup&, const SubGroup&) = default;
 };
+/// Master weights' dtype: the parameters' with fp16_ or bf16_master_weights_and_grads, or without a master.
+DType stage3_master_dtype(const DeepSpeedRank& rank);
+/// How many of `count` sub-groups are left to the device where the optimizer is offloaded: those below
+/// (1 - ratio) · count, unless they are swapped to drives. source: stage3.py, _create_fp32_partitions
+std::size_t sub_groups_on_device(const TrainingConfig& training, std::size_t count);
 std::vector<SubGroup> sub_groups(const ModelSpec& model, std::uint64_t ranks, std::uint64_t sub_group_size);
 
 /// Stage 3 (DeepSpeedZeroOptimizer_Stage3, MiCS_Optimizer): shards of every parameter in one buffer,
@@ -52,13 +57,19 @@ private:
     BufferId make_whole(std::uint32_t p);
     void load_shards();
     void load_persistent();
-    void initialise_sub_group(const SubGroup& group);
+    void initialise_sub_group(std::size_t index);
     void allocate_gradients();
     void reduce_bucket();
     std::uint64_t padded_in_bucket() const;
     void free_joined(std::size_t keep);
     void step_sub_group(std::size_t index);
+    void step_resident(std::size_t index);
+    /// offload_optimizer.ratio leaves the first sub-groups to the device. source: _create_fp32_partitions
+    bool steps_on_host(std::size_t index) const;
+    std::uint64_t host_part_of_bucket() const;
     void send_to_host(Stream stream, std::uint64_t elements);
+    void orthogonalise_bucket(Stream stream);
+    void allocate_error_feedback();
     void step_on_host();
     /// A sub-group's master weights, states and gradients come from the drives, or go there.
     OperationId swap(const SubGroup& group, bool in, std::vector<OperationId> waits);
@@ -71,7 +82,8 @@ private:
     std::vector<SubGroup> groups_;
     std::vector<BufferId> shards_, persistent_;  ///< by parameter
     std::vector<BufferId> loaded_;               ///< trained shards before they move into one buffer
-    std::vector<BufferId> masters_;              ///< by sub-group
+    std::vector<BufferId> masters_;              ///< by sub-group; no_buffer on the host
+    std::vector<BufferId> wide_gradients_;       ///< by sub-group: resident beside others on the host
     std::vector<std::vector<BufferId>> states_;  ///< by sub-group
     std::vector<BufferId> lazy_states_;
     BufferId gradients_ = no_buffer;

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <utility>
 
 #include "engines/deepspeed_stage3.hpp"
@@ -7,7 +8,7 @@ namespace zeroplan {
 namespace {
 
 std::uint64_t master_bytes(const DeepSpeedRank& rank) {
-    return rank.options.sixteen_bit_master ? bytes_per_element(rank.training.parameter_dtype) : 4;
+    return bytes_per_element(stage3_master_dtype(rank));
 }
 
 TrainingConfig host_training(const DeepSpeedRank& rank) {
@@ -34,6 +35,8 @@ void DeepSpeedStage3::send_to_host(Stream stream, std::uint64_t elements) {
     copy(CopyPath::to_host, narrow);
     copy(CopyPath::to_device, narrow);
     if (!last_) return;
+    elements = host_part_of_bucket();
+    if (elements == 0) return;
     copy(CopyPath::to_host, master_bytes(rank_));
     // OptimizerSwapper.swap_out_gradients
     if (rank_.training.offload_optimizer == OffloadTarget::nvme)
@@ -43,6 +46,29 @@ void DeepSpeedStage3::send_to_host(Stream stream, std::uint64_t elements) {
                     .owner = flat_unit(rank_.model),
                     .bytes = elements * master_bytes(rank_)},
                    builder_.last(Stream::to_host));
+}
+
+bool DeepSpeedStage3::steps_on_host(std::size_t index) const {
+    return offloads_optimizer(rank_) && index >= sub_groups_on_device(rank_.training, groups_.size());
+}
+
+/// Elements of this rank's shards in the bucket that the host steps.
+std::uint64_t DeepSpeedStage3::host_part_of_bucket() const {
+    std::uint64_t elements = 0;
+    for (std::size_t g = 0; g < groups_.size(); ++g) {
+        if (!steps_on_host(g)) continue;
+        const std::vector<std::uint32_t>& own = groups_[g].parameters;  // ascending
+        for (const InBucket& entry : in_bucket_)
+            if (std::binary_search(own.begin(), own.end(), entry.parameter))
+                elements += shard(entry.parameter);
+    }
+    return elements;
+}
+
+/// The gradients of a sub-group that is stepped on the device beside others on the host are there, wide.
+void DeepSpeedStage3::step_resident(std::size_t index) {
+    flat_optimizer_step(rank_, builder_, masters_[index], wide_gradients_[index], states_[index],
+                        groups_[index].numel);
 }
 
 OperationId DeepSpeedStage3::swap(const SubGroup& group, bool in, std::vector<OperationId> waits) {
@@ -92,6 +118,7 @@ void DeepSpeedStage3::step_on_host() {
     const bool ahead = options.pipeline_read || options.pipeline_write;
     std::vector<OperationId> read;
     for (std::size_t g = 0; g < groups_.size(); ++g) {
+        if (!steps_on_host(g)) continue;
         if (on_nvme && read.empty()) read = {swap(groups_[g], true, {})};
         const OperationId stepped = step_sub_group_on_host(groups_[g], std::exchange(read, {}));
         give_new_values(groups_[g], stepped);

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cctype>
 #include <cstdlib>
 
@@ -90,12 +91,20 @@ void read_stage3(const ObjectReader& zero, std::uint64_t hidden, DeepSpeedOption
         read_flag(zero, prefix + "allgather_sequential", options.allgather_sequential);
         read_flag(zero, prefix + "use_all_reduce_for_fetch_params", options.use_all_reduce_for_fetch_params);
     }
+    std::uint64_t granularity = 0;
+    for (const std::string prefix : {"", "stage3_"})
+        read_count(zero, prefix + "module_granularity_threshold", granularity, 0);
+    if (granularity > 0)
+        options.no_effect.emplace_back(
+            "stage3_module_granularity_threshold has no effect in this plan: every module gathers its own "
+            "parameters");
     read_flag(zero, "stage3_gather_fp16_weights_on_model_save", options.gather_16bit_weights_on_model_save);
     if (options.allgather_sequential) options.prefetch_bucket_size = 1;
     read_count(zero, "sub_group_size", options.sub_group_size, options.sub_group_size);
     read_count(zero, "zero_hpz_partition_size", options.hpz_partition_size, 1);
     read_flag(zero, "zero_quantized_weights", options.quantized_weights);
     read_flag(zero, "zero_quantized_gradients", options.quantized_gradients);
+    options.loco = zero.object("zeropp_loco_param").has_value();
     read_flag(zero, "zero_quantized_nontrainable_weights", options.quantized_nontrainable_weights);
     const json* mics = zero.find("mics_shard_size");
     if (mics != nullptr && !(mics->is_number_integer() && mics->get<std::int64_t>() < 0))
@@ -122,6 +131,42 @@ void read_precision(const ObjectReader& section, DeepSpeedOptions& options) {
     read_flag(section, "bf16_master_weights_and_grads", options.sixteen_bit_master);
     read_flag(section, "fp16_master_weights_and_grads", options.sixteen_bit_master);
     read_flag(section, "bf16_optimizer_states", options.sixteen_bit_optimizer_states);
+}
+
+/// deepspeed.checkpointing is what Megatron-DeepSpeed calls; the copies themselves are offload_activations'.
+void read_checkpointing(const ObjectReader& section, const TrainingConfig& training,
+                        DeepSpeedOptions& options) {
+    bool on_host = false;
+    read_flag(section, "partition_activations", options.partition_activations);
+    read_flag(section, "cpu_checkpointing", on_host);
+    const bool offloads = training.offload_activations != OffloadTarget::none;
+    if (on_host && !offloads)
+        options.no_effect.emplace_back(
+            "activation_checkpointing.cpu_checkpointing = true has no effect: \"offload_activations\": "
+            "\"cpu\" "
+            "plans it, for models that checkpoint by deepspeed.checkpointing");
+    if (options.partition_activations && training.tensor_parallel == 1)
+        options.no_effect.emplace_back(
+            "activation_checkpointing.partition_activations = true has no effect with tensor_parallel 1");
+    else if (options.partition_activations && !offloads)
+        options.no_effect.emplace_back(
+            "activation_checkpointing.partition_activations = true saves no memory in this plan, which keeps "
+            "whole checkpoints on every tensor-parallel rank");
+}
+
+/// qgZ is a hop inside the nodes and one between them: on one node gradients are reduce-scattered as ever.
+/// source: stage3.py, __avg_scatter_grads
+void settle_quantised_gradients(const Scenario& scenario, DeepSpeedOptions& options) {
+    const ClusterSpec& cluster = scenario.cluster;
+    options.ranks_per_node = std::max<std::uint64_t>(1, std::min(cluster.gpus_per_node, cluster.gpus_used));
+    if (options.quantized_gradients && cluster.gpus_used <= cluster.gpus_per_node) {
+        options.quantized_gradients = false;
+        options.no_effect.emplace_back("zero_quantized_gradients = true has no effect on one node");
+    }
+    if (options.loco && !options.quantized_gradients) {
+        options.loco = false;
+        options.no_effect.emplace_back("zeropp_loco_param has no effect without zero_quantized_gradients");
+    }
 }
 
 }  // namespace
@@ -153,7 +198,7 @@ DeepSpeedOptions read_deepspeed_options(const Scenario& scenario) {
             if (const auto precision = deepspeed.object(section)) read_precision(*precision, options);
         read_flag(deepspeed, "zero_init", options.zero_init);
         if (const auto checkpointing = deepspeed.object("activation_checkpointing"))
-            read_flag(*checkpointing, "partition_activations", options.partition_activations);
+            read_checkpointing(*checkpointing, training, options);
         if (const auto aio = deepspeed.object("aio"))
             read_count(*aio, "intra_op_parallelism", options.aio_threads, 1);
     }
@@ -163,6 +208,7 @@ DeepSpeedOptions read_deepspeed_options(const Scenario& scenario) {
                                 "zero_hpz_partition_size {}",
                                 training.secondary_shard_group, options.hpz_partition_size),
                     "keep one of the two", {"", "/training/secondary_shard_group"});
+    settle_quantised_gradients(scenario, options);
     if (training.pipeline_parallel > 1) options.overlap_comm = false;
     if (training.zero_stage == 1 && options.rules.stage1_ignores_buckets)
         options.contiguous_gradients = options.overlap_comm = options.round_robin_gradients = false;

@@ -83,5 +83,26 @@ TEST(Muon, Fsdp2GathersMatricesInBf16) {
     EXPECT_EQ(gathered, hidden);
 }
 
+TEST(Muon, DeepSpeedsPartitionKeepsMomentumOfWholeMatrices) {
+    // One rank's partition is everything; of four the one that overlaps most has more than its quarter.
+    const StepProgram one = first_program(muon(EngineKind::deepspeed, 1, 2));
+    EXPECT_EQ(state_bytes(one), 2 * hidden + 8 * adams);
+    const StepProgram four = first_program(muon(EngineKind::deepspeed, 4, 2));
+    EXPECT_GT(state_bytes(four), (2 * hidden + 8 * adams) / 4);
+    EXPECT_LT(state_bytes(four), 2 * hidden + 8 * adams);
+    EXPECT_GE(matrices_of_a_step(four), 21U / 4);
+}
+
+TEST(Muon, DeepSpeedsStage3KeepsShardsOfMomentumInTheReductionsDtype) {
+    Scenario scenario = muon(EngineKind::deepspeed, 4, 3);
+    scenario.training.deepspeed_json = R"({"zero_optimization": {"reduce_scatter": false}})";
+    const StepProgram narrow = first_program(scenario);
+    EXPECT_EQ(state_bytes(narrow), (2 * hidden + 8 * adams) / 4);
+    scenario.training.reduce_dtype = DType::fp32;
+    EXPECT_EQ(state_bytes(first_program(scenario)), (4 * hidden + 8 * adams) / 4);
+    // One bucket: 6, 6, 6 and 3 matrices of equal shapes over four ranks.
+    EXPECT_EQ(matrices_of_a_step(narrow), 2U + 2U + 2U + 1U);
+}
+
 }  // namespace
 }  // namespace zeroplan

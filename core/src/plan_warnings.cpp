@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "engine_warnings.hpp"
+
 namespace zeroplan {
 namespace {
 
@@ -117,6 +119,7 @@ void add_plan_warnings(Plan& plan) {
     warn_of_host(plan);
     warn_of_keys_without_effect(plan);
     warn_of_needless_recompute(plan);
+    add_engine_warnings(plan);
     warn_of_what_is_left_out(plan);
 }
 

@@ -80,7 +80,7 @@ private:
 
     const cost::Constants* constants_;
     Rates rates_;
-    bool delayed_scaling_ = false;
+    double fp8_cast_bytes_ = 0;  ///< an element of an operand
 };
 
 }  // namespace zeroplan

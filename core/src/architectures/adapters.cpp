@@ -69,7 +69,10 @@ public:
         const std::size_t kinds = model_.block_kinds.size();
         for (std::uint32_t kind = 0; kind < kinds; ++kind)
             if (model_.block_kinds[kind].is_layer) adapt(kind);
-        if (!found_) refuse();
+        if (options_.all_linear && !found_) refuse("of a transformer layer");
+        for (const std::string& target : options_.targets)
+            if (std::find(found_targets_.begin(), found_targets_.end(), target) == found_targets_.end())
+                refuse(target);
     }
 
 private:
@@ -107,10 +110,23 @@ private:
         if (packed_parts(block, op).count > 0) return true;
         const std::string name = last_part(module_of(weight_name(block, op)));
         return options_.all_linear ||
-               std::any_of(options_.targets.begin(), options_.targets.end(), [&](const std::string& target) {
-                   // torchtune's name for the projection behind attention.
-                   return last_part(target) == name || (target == "output_proj" && name == "o_proj");
-               });
+               std::any_of(options_.targets.begin(), options_.targets.end(),
+                           [&](const std::string& target) { return is_called(target, name); });
+    }
+
+    /// output_proj: torchtune's name for the projection behind attention.
+    static bool is_called(const std::string& target, const std::string& name) {
+        return last_part(target) == name || (target == "output_proj" && name == "o_proj");
+    }
+
+    void note_targets(const Block& block, const Operator& op) {
+        found_ = true;
+        const bool packed = packed_parts(block, op).count > 0;
+        const std::string name = last_part(module_of(weight_name(block, op)));
+        for (const std::string& target : options_.targets)
+            if (is_called(target, name) ||
+                (packed && (target == "q_proj" || target == "k_proj" || target == "v_proj")))
+                found_targets_.push_back(target);
     }
 
     void adapt(std::uint32_t kind_index) {
@@ -124,7 +140,7 @@ private:
                 operators.push_back(op);
                 continue;
             }
-            found_ = true;
+            note_targets(first, op);
             add_pair(kind, kind_index, op, packed_parts(first, op), operators);
         }
         kind.operators = std::move(operators);
@@ -212,7 +228,7 @@ private:
         return position;
     }
 
-    [[noreturn]] void refuse() const {
+    [[noreturn]] void refuse(const std::string& target) const {
         std::vector<std::string> names;
         for (const Block& block : model_.blocks) {
             if (!model_.block_kinds[block.kind].is_layer) continue;
@@ -221,11 +237,9 @@ private:
                     names.push_back(last_part(module_of(weight_name(block, op))));
             break;
         }
-        throw Error(ErrorCode::invalid_input,
-                    fmt::format("no linear layer of {} is called {}", model_.name,
-                                fmt::join(options_.targets, " or ")),
-                    fmt::format("its linear layers: {}", fmt::join(names, ", ")),
-                    {"", "/training/adapter/targets"});
+        throw Error(
+            ErrorCode::invalid_input, fmt::format("no linear layer of {} is called {}", model_.name, target),
+            fmt::format("its linear layers: {}", fmt::join(names, ", ")), {"", "/training/adapter/targets"});
     }
 
     struct FrozenWorkspace {
@@ -248,6 +262,7 @@ private:
     const AdapterOptions& options_;
     std::vector<FrozenWorkspace> frozen_workspaces_;
     bool found_ = false;
+    std::vector<std::string> found_targets_;
 };
 
 }  // namespace

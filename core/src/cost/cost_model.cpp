@@ -102,7 +102,7 @@ CostModel::CostModel(const ModelSpec& model, const TrainingConfig& training, con
     rates_.wide_linear_flop_per_s = attention * product_share;
     const double bf16 = peak_flop_per_s(gpu, DType::bf16);
     rates_.orthogonalising_flop_per_s = (bf16 > 0 ? bf16 : attention) * product_share;
-    delayed_scaling_ = training.fp8_json.find("\"delayed\"") != std::string::npos;
+    fp8_cast_bytes_ = cost::fp8_cast_bytes(training.fp8_json);
     rates_.attention_flop_per_s = attention_rate * c.attention_forward_efficiency[generation].value;
     rates_.attention_backward_flop_per_s = attention_rate * c.attention_backward_efficiency[generation].value;
     rates_.memory_bytes_per_s = gpu.hbm_bytes_per_s * c.memory_efficiency.value / scale.memory;
@@ -188,7 +188,7 @@ double CostModel::cast_seconds(const Operator& op, ComputePhase phase, double pr
     const auto in = static_cast<double>(op.in_features), out = static_cast<double>(op.out_features);
     const double rows = product_rows(op, products);
     const double elements = products * (phase == ComputePhase::backward ? rows * out : rows * in + in * out);
-    return elements * cost::fp8_cast_bytes(delayed_scaling_) / rates_.memory_bytes_per_s;
+    return elements * fp8_cast_bytes_ / rates_.memory_bytes_per_s;
 }
 
 WorkCost CostModel::roofline(double flops, double flop_per_s, double bytes, double kernels) const {

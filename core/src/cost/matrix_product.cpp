@@ -27,9 +27,13 @@ double newton_schulz_effective_flops(double rows, double columns, const Constant
     return product({m, m, n}) + product({m, m, m}) + product({m, n, m});
 }
 
-double fp8_cast_bytes(bool delayed_scaling) {
-    constexpr double read = 2, written = 2;
-    return read + written + (delayed_scaling ? 0 : read);
+double fp8_cast_bytes(std::string_view fp8_json) {
+    constexpr double read = 2, written = 1, both_ways = 2, block = 32;
+    const auto recipe = [&](std::string_view name) { return fp8_json.find(name) != std::string_view::npos; };
+    if (recipe("\"delayed\"")) return read + both_ways * written;
+    if (recipe("\"rowwise\"")) return both_ways * (2 * read + written);
+    if (recipe("\"mxfp8\"")) return both_ways * (read + written + 1 / block);
+    return 2 * read + both_ways * written;
 }
 
 }  // namespace zeroplan::cost

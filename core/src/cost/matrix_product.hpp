@@ -1,4 +1,5 @@
 #pragma once
+#include <string_view>
 
 namespace zeroplan::cost {
 
@@ -21,9 +22,14 @@ double newton_schulz_flops(double rows, double columns);
 /// The same as FLOPs at full efficiency, each product with that of its shape.
 double newton_schulz_effective_flops(double rows, double columns, const Constants& constants);
 
-/// Bytes that casting the operands of an fp8 product moves, per element of the operand: the 16-bit value is
-/// read (once more where its scale is its own maximum), and written in fp8 as it stands and transposed, as
-/// Hopper's fp8 products want both operands by row.
-double fp8_cast_bytes(bool delayed_scaling);
+/// Bytes that casting the operands of an fp8 product moves, per element of the operand, under the recipe that
+/// `fp8_json` (training.fp8) names. It is written twice, as it stands and transposed, as fp8 products want
+/// both operands by row.
+///   tensorwise  the 16-bit value is read for the maximum, and to be cast
+///   delayed     the maximum is an earlier one
+///   rowwise     rows and columns have maxima of their own: all is read twice for each
+///   mxfp8       blocks of 32 find theirs as they are cast, each way for itself, and have a scale byte
+/// source: docs.pytorch.org/ao, float8 and mx_formats training; Transformer Engine, delayed scaling
+double fp8_cast_bytes(std::string_view fp8_json);
 
 }  // namespace zeroplan::cost

@@ -116,15 +116,35 @@ void DdpGradients::reduce(DdpBucket& bucket) {
         builder_.on_stream(
             Stream::compute,
             Accumulate{.from = {tensors_[p].gradient}, .to = {bucket.buffer}, .unit = parameters_.unit(p)});
+    const BufferId travels = compresses() ? compressed(bucket) : bucket.buffer;
     builder_.on_stream(Stream::reduce,
                        Collective{.kind = CollectiveKind::all_reduce,
                                   .group = GroupKind::world,
-                                  .send = {bucket.buffer},
-                                  .receive = {bucket.buffer},
-                                  .dtype = training_.gradient_dtype,
+                                  .send = {travels},
+                                  .receive = {travels},
+                                  .dtype = builder_.buffer(travels).dtype,
                                   .elements = bucket.elements,
                                   .unit = builder_.buffer(bucket.buffer).owner},
                        builder_.last(Stream::compute));
+    if (travels != bucket.buffer) decompress(bucket, travels);
+}
+
+/// A communication hook sends a narrower copy of the bucket. source:
+/// torch/distributed/algorithms/ddp_comm_hooks/default_hooks.py (bf16_compress_hook)
+BufferId DdpGradients::compressed(const DdpBucket& bucket) {
+    Buffer narrow = builder_.buffer(bucket.buffer);
+    narrow.dtype = training_.reduce_dtype;
+    const BufferId copy = builder_.allocate(narrow);
+    builder_.on_stream(Stream::compute,
+                       Accumulate{.from = {bucket.buffer}, .to = {copy}, .unit = narrow.owner});
+    return copy;
+}
+
+void DdpGradients::decompress(const DdpBucket& bucket, BufferId narrow) {
+    const OperationId done = builder_.on_stream(
+        Stream::reduce,
+        Accumulate{.from = {narrow}, .to = {bucket.buffer}, .unit = builder_.buffer(narrow).owner});
+    builder_.free(narrow, {done});
 }
 
 void DdpGradients::copy_back() {

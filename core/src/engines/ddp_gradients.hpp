@@ -62,6 +62,11 @@ private:
     void send_to_host(std::uint32_t parameter);
     void step_in_backward(std::uint32_t parameter);
     void reduce(DdpBucket& bucket);
+    bool compresses() const {
+        return bytes_per_element(training_.reduce_dtype) < bytes_per_element(training_.gradient_dtype);
+    }
+    BufferId compressed(const DdpBucket& bucket);
+    void decompress(const DdpBucket& bucket, BufferId narrow);
     void copy_back();
 
     const ModelSpec& model_;

@@ -23,6 +23,44 @@ void check_target(const Scenario& scenario, const char* key, OffloadTarget targe
         refuse(scenario, key, "'nvme'", "use 'cpu', or engine deepspeed, which offloads to NVMe");
 }
 
+/// FSDP2 divides the shard group into the smaller ones; the other engines have no second shard.
+/// source: torch/distributed/fsdp/_fully_shard/_fsdp_init.py (_get_post_forward_mesh_info)
+void check_second_group(const Scenario& scenario) {
+    const TrainingConfig& training = scenario.training;
+    const std::int64_t ranks = training.fsdp.reshard_after_forward.value_or(1);
+    if (ranks <= 1) return;
+    const ErrorPlace place{"", "/training/fsdp/reshard_after_forward"};
+    if (training.engine != EngineKind::fsdp2)
+        throw Error(ErrorCode::not_supported,
+                    fmt::format("engine {} has no fsdp.reshard_after_forward = {} ranks",
+                                to_string(training.engine), ranks),
+                    "use true or false, or engine fsdp2", place);
+    if (training.shard_group % static_cast<std::uint64_t>(ranks) != 0)
+        throw Error(ErrorCode::invalid_input,
+                    fmt::format("fsdp.reshard_after_forward {} doesn't divide shard_group {}", ranks,
+                                training.shard_group),
+                    "use a divisor of shard_group, or true", place);
+}
+
+/// ZeroRedundancyOptimizer deals whole parameters to all ranks of DDP's group.
+void check_zero_redundancy(const Scenario& scenario) {
+    const TrainingConfig& training = scenario.training;
+    const std::uint64_t ranks = training.data_parallel * training.context_parallel;
+    if (training.engine == EngineKind::ddp_zero_optimizer && training.shard_group != ranks)
+        refuse(scenario, "shard_group", fmt::format("{}", training.shard_group),
+               "leave it out: its optimizer is sharded over all ranks");
+}
+
+/// torchao gathers in fp8 what it scales tensorwise. source: torchao/float8/config.py (Float8LinearConfig)
+void check_fp8(const Scenario& scenario) {
+    const std::string& fp8 = scenario.training.fp8_json;
+    if (fp8.find("\"all_gather\":true") == std::string::npos) return;
+    for (const char* recipe : {"rowwise", "mxfp8", "delayed"})
+        if (fp8.find(fmt::format("\"{}\"", recipe)) != std::string::npos)
+            refuse(scenario, "fp8", fmt::format("all_gather with recipe '{}'", recipe),
+                   "gather in fp8 with recipe tensorwise, or set all_gather to false");
+}
+
 /// Its matrices are on the device and whole, or sharded by rows.
 void check_muon(const Scenario& scenario) {
     const TrainingConfig& training = scenario.training;
@@ -58,6 +96,9 @@ void check_torch(const Scenario& scenario) {
         refuse(scenario, "loss", "'vocab_parallel'",
                "use eager, fused or chunked: there is no tensor parallelism to split over");
     check_muon(scenario);
+    check_second_group(scenario);
+    check_zero_redundancy(scenario);
+    check_fp8(scenario);
     const bool in_backward = training.optimizer_implementation == OptimizerImplementation::in_backward;
     if (in_backward && training.gradient_accumulation_steps > 1)
         refuse(scenario, "optimizer_implementation", "'in_backward'",

@@ -60,6 +60,17 @@ TEST(Adapter, NamesTheLinearsThatThereAre) {
     }
 }
 
+TEST(Adapter, RefusesATargetBesideOnesThatAreThere) {
+    ModelSpec model = build_llama(small_llama(), torch_lowering());
+    try {
+        apply_adapter(model, {.rank = 4, .targets = {"q_proj", "nonsense"}});
+        FAIL();
+    } catch (const Error& error) {
+        EXPECT_NE(std::string(error.message()).find("nonsense"), std::string::npos);
+        EXPECT_EQ(error.place().pointer, "/training/adapter/targets");
+    }
+}
+
 TEST(Freeze, StopsTrainingWhatAPatternNames) {
     ModelSpec model = build_llama(small_llama(), torch_lowering());
     const std::uint64_t all = model.trainable_parameter_count();

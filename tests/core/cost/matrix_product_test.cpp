@@ -21,5 +21,13 @@ TEST(NewtonSchulz, CostsMoreThanItsFlopsByTheProductsShapes) {
                      newton_schulz_effective_flops(4096, 1024, constants));
 }
 
+TEST(Fp8Cast, MovesWhatTheRecipeReads) {
+    EXPECT_DOUBLE_EQ(fp8_cast_bytes(R"({"recipe":"delayed"})"), 2 + 2);
+    EXPECT_DOUBLE_EQ(fp8_cast_bytes(""), 2 + 2 + 2);
+    EXPECT_DOUBLE_EQ(fp8_cast_bytes(R"({"recipe":"tensorwise"})"), 6);
+    EXPECT_DOUBLE_EQ(fp8_cast_bytes(R"({"recipe":"rowwise"})"), 2 * (2 + 2 + 1));
+    EXPECT_DOUBLE_EQ(fp8_cast_bytes(R"({"recipe":"mxfp8"})"), 2 * (2 + 1 + 1.0 / 32));
+}
+
 }  // namespace
 }  // namespace zeroplan::cost

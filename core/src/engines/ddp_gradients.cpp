@@ -77,13 +77,16 @@ void DdpGradients::keep(const Fresh& fresh) {
     if (!reduces_ && last_) send_to_host(fresh.parameter);
 }
 
-/// A gradient that the host needs leaves when it is complete, beside the rest of backward.
+/// A gradient that the host needs leaves when it is complete, beside the rest of backward; offloaded itself,
+/// it is given up then. source: torchao/optim/cpu_offload.py (backward_hook, offload_gradients)
 void DdpGradients::send_to_host(std::uint32_t p) {
     if (!optimizer_.steps_on_host()) return;
     for (OwnedParameter& parameter : optimizer_.parameters()) {
         if (parameter.parameter != p) continue;
         parameter.gradient = tensors_[p].gradient;
         optimizer_.gradient_complete(parameter);
+        if (training_.offload_gradients != OffloadTarget::none)
+            builder_.free(std::exchange(tensors_[p].gradient, no_buffer), builder_.last(Stream::to_host));
     }
 }
 
@@ -160,7 +163,8 @@ OperationId DdpGradients::step() {
     copy_back();
     const OperationId position = builder_.next();
     for (OwnedParameter& parameter : optimizer_.parameters())
-        parameter.gradient = tensors_[parameter.parameter].gradient;
+        if (training_.offload_gradients == OffloadTarget::none)
+            parameter.gradient = tensors_[parameter.parameter].gradient;
     optimizer_.step();
     if (optimizer_.steps_on_host()) builder_.wait_for_all();
     return position;

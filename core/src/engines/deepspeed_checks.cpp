@@ -3,16 +3,10 @@
 #include <fmt/format.h>
 
 #include "engines/deepspeed_options.hpp"
+#include "engines/refusals.hpp"
 
 namespace zeroplan {
 namespace {
-
-void check_degree(const char* key, std::uint64_t degree) {
-    if (degree != 1)
-        throw Error(ErrorCode::not_supported,
-                    fmt::format("engine deepspeed doesn't model {} = {}", key, degree),
-                    "set it to 1, or choose engine megatron", {"", fmt::format("/training/{}", key)});
-}
 
 /// Outside ZeRO's own optimizers Muon's update is never made: its step adds the bare gradient.
 /// source: runtime/zero/muon/muon_optimizer.py; stage3.py, __init__
@@ -41,9 +35,12 @@ void check_muon(const Scenario& scenario) {
 
 void check_deepspeed(const Scenario& scenario) {
     const TrainingConfig& training = scenario.training;
-    check_degree("context_parallel", training.context_parallel);
-    check_degree("expert_parallel", training.expert_parallel);
-    check_degree("virtual_pipeline", training.virtual_pipeline);
+    constexpr const char* other_degree = "set it to 1, or choose engine megatron";
+    refuse_degree(training, "context_parallel", training.context_parallel, other_degree);
+    refuse_degree(training, "expert_parallel", training.expert_parallel, other_degree);
+    refuse_degree(training, "virtual_pipeline", training.virtual_pipeline, other_degree);
+    refuse_gradients_alone(training, training.offload_optimizer != OffloadTarget::none,
+                           "DeepSpeed's gradients go to the host with its optimizer: set offload_optimizer");
     if (training.pipeline_parallel > 1 && training.zero_stage >= 2)
         throw Error(
             ErrorCode::invalid_input,
@@ -56,12 +53,8 @@ void check_deepspeed(const Scenario& scenario) {
                     "engine deepspeed steps after backward, but optimizer_implementation is 'in_backward'",
                     "choose fused, foreach or for_loop", {"", "/training/optimizer_implementation"});
     check_muon(scenario);
-    if (!training.recompute_modules.empty())
-        throw Error(ErrorCode::not_supported,
-                    fmt::format("engine deepspeed doesn't model recompute_modules = '{}', …",
-                                training.recompute_modules[0]),
-                    "use recompute: none, selective, selective_op, selective_layer or full",
-                    {"", "/training/recompute_modules"});
+    refuse_list(training, "recompute_modules", training.recompute_modules,
+                "use recompute: none, selective, selective_op, selective_layer or full");
 }
 
 }  // namespace zeroplan

@@ -4,6 +4,7 @@
 
 #include "engines/activation_walk.hpp"
 #include "engines/engine.hpp"
+#include "engines/llm_c_checks.hpp"
 #include "engines/llm_c_memory.hpp"
 #include "engines/torch_units.hpp"
 
@@ -12,28 +13,6 @@ namespace {
 
 /// cublaslt_workspace_size (llm.c cublas_common.h).
 constexpr std::uint64_t matrix_workspace = 32ULL << 20;
-
-[[noreturn]] void refuse(const char* key, std::string message, const char* hint) {
-    throw Error(ErrorCode::not_supported, std::move(message), hint, {"", key});
-}
-
-void check(const Scenario& scenario) {
-    const TrainingConfig& training = scenario.training;
-    if (!scenario.model.decoder || scenario.model.decoder->position_embedding != "learned" ||
-        scenario.model.decoder->normalization != "layernorm" || scenario.model.decoder->mlp != "gelu")
-        refuse("/model/model_type", fmt::format("llm.c trains GPT-2, not {}", scenario.model.architecture),
-               "choose a gpt2 model, or engine ddp");
-    for (const auto& [key, degree] : {std::pair{"/training/tensor_parallel", training.tensor_parallel},
-                                      {"/training/pipeline_parallel", training.pipeline_parallel},
-                                      {"/training/context_parallel", training.context_parallel},
-                                      {"/training/expert_parallel", training.expert_parallel}})
-        if (degree != 1)
-            refuse(key, fmt::format("llm.c knows data parallelism alone, but the degree is {}", degree),
-                   "set it to 1, or choose engine megatron");
-    if (training.optimizer != Optimizer::adamw && training.optimizer != Optimizer::adam)
-        refuse("/training/optimizer",
-               fmt::format("llm.c trains with AdamW, not {}", to_string(training.optimizer)), "use adamw");
-}
 
 /// Everything is allocated before the first step, and nothing in it: each kind is one allocation, of which
 /// tensors are parts. source: llm.c train_gpt2.cu, gpt2_allocate_state
@@ -153,7 +132,7 @@ private:
 }  // namespace
 
 EngineOutput llm_c_engine(const Scenario& scenario) {
-    check(scenario);
+    check_llm_c(scenario);
     const ModelSpec& model = scenario.model;
     EngineOutput output{.rule_set = "llm.c f1e2ace", .layout = {.shard_group = 1, .units = {}}};
     for (const Parameter& parameter : model.parameters)

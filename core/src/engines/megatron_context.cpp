@@ -109,7 +109,8 @@ MegatronContext megatron_context(const Scenario& scenario, const MegatronOptions
                       .expert = training.expert_parallel,
                       .expert_tensor = training.expert_tensor_parallel,
                       .sequence = training.sequence_parallel,
-                      .overlaps_tensor_parallel = training.async_tensor_parallel,
+                      .overlaps_tensor_parallel =
+                          training.async_tensor_parallel || options.tensor_parallel_overlap.value_or(false),
                       .micro_batch = training.micro_batch_size,
                       .sequence_length = local_sequence_length(training),
                       .pretrains_bert = scenario.model.encoder.has_value(),

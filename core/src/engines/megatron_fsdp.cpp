@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "engines/engine.hpp"
+#include "engines/megatron_checks.hpp"
 #include "engines/megatron_flights.hpp"
 #include "engines/megatron_fsdp_gathers.hpp"
 #include "engines/megatron_fsdp_reductions.hpp"
@@ -165,9 +166,13 @@ private:
 
 EngineOutput megatron_fsdp_engine(const Scenario& scenario) {
     const MegatronOptions options = read_megatron_options(scenario.training);
-    return megatron_output(scenario, "megatron-core 0.1x, Megatron-FSDP", [&](std::uint32_t stage) {
-        return MegatronFsdpProgram(scenario, options, stage).build();
-    });
+    check_megatron(scenario, options);
+    const Scenario planned = without_idle_keys(scenario);
+    EngineOutput output = megatron_output(
+        planned, "megatron-core 0.1x, Megatron-FSDP",
+        [&](std::uint32_t stage) { return MegatronFsdpProgram(planned, options, stage).build(); });
+    output.warnings = megatron_warnings(scenario, options);
+    return output;
 }
 
 }  // namespace zeroplan

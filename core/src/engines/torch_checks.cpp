@@ -2,25 +2,35 @@
 
 #include <fmt/format.h>
 
+#include "engines/refusals.hpp"
+#include "engines/torch_step.hpp"
+
 namespace zeroplan {
 namespace {
 
-[[noreturn]] void refuse(const Scenario& scenario, const char* key, const std::string& value,
-                         const char* way_out) {
-    throw Error(
-        ErrorCode::not_supported,
-        fmt::format("engine {} doesn't model {} = {}", to_string(scenario.training.engine), key, value),
-        way_out, {"", fmt::format("/training/{}", key)});
-}
-
 void check_degree(const Scenario& scenario, const char* key, std::uint64_t degree) {
-    if (degree != 1)
-        refuse(scenario, key, fmt::format("{}", degree), "set it to 1, or choose engine megatron");
+    refuse_degree(scenario.training, key, degree, "set it to 1, or choose engine megatron");
 }
 
 void check_target(const Scenario& scenario, const char* key, OffloadTarget target) {
     if (target == OffloadTarget::nvme)
-        refuse(scenario, key, "'nvme'", "use 'cpu', or engine deepspeed, which offloads to NVMe");
+        refuse(scenario.training, key, "'nvme'", "use 'cpu', or engine deepspeed, which offloads to NVMe");
+}
+
+/// FSDP takes gradients to the host with their parameters, torchao's CPUOffloadOptimizer as soon as they are
+/// complete: it can't sum them over micro-batches, and hands them to no other rank.
+void check_gradients(const TrainingConfig& training) {
+    if (training.engine == EngineKind::fsdp1 || training.engine == EngineKind::fsdp2)
+        return refuse_gradients_alone(
+            training, training.offload_parameters != OffloadTarget::none,
+            "gradients go to the host with the parameters: set offload_parameters to 'cpu'");
+    const bool stepped_on_host = training.offload_optimizer != OffloadTarget::none &&
+                                 training.offload_fraction == 1 && !pages_states(training);
+    refuse_gradients_alone(
+        training,
+        training.engine == EngineKind::single && stepped_on_host && training.gradient_accumulation_steps == 1,
+        "set it to 'none', or use engine single with offload_optimizer 'cpu', offload_fraction 1 and one "
+        "micro-batch a step");
 }
 
 /// FSDP2 divides the shard group into the smaller ones; the other engines have no second shard.
@@ -86,14 +96,14 @@ void check_torch(const Scenario& scenario) {
     check_degree(scenario, "secondary_shard_group", training.secondary_shard_group);
     check_target(scenario, "offload_optimizer", training.offload_optimizer);
     check_target(scenario, "offload_parameters", training.offload_parameters);
+    check_gradients(training);
     if (training.master_dtype)
-        refuse(scenario, "master_dtype", fmt::format("'{}'", to_string(*training.master_dtype)),
+        refuse(training, "master_dtype", fmt::format("'{}'", to_string(*training.master_dtype)),
                "leave it out: these engines' optimizers update the stored parameters");
-    if (!training.recompute_modules.empty())
-        refuse(scenario, "recompute_modules", fmt::format("'{}', …", training.recompute_modules[0]),
-               "use recompute: none, selective, selective_op, selective_layer or full");
+    refuse_list(training, "recompute_modules", training.recompute_modules,
+                "use recompute: none, selective, selective_op, selective_layer or full");
     if (training.loss == LossKernel::vocab_parallel && training.tensor_parallel == 1)
-        refuse(scenario, "loss", "'vocab_parallel'",
+        refuse(training, "loss", "'vocab_parallel'",
                "use eager, fused or chunked: there is no tensor parallelism to split over");
     check_muon(scenario);
     check_second_group(scenario);
@@ -101,7 +111,7 @@ void check_torch(const Scenario& scenario) {
     check_fp8(scenario);
     const bool in_backward = training.optimizer_implementation == OptimizerImplementation::in_backward;
     if (in_backward && training.gradient_accumulation_steps > 1)
-        refuse(scenario, "optimizer_implementation", "'in_backward'",
+        refuse(training, "optimizer_implementation", "'in_backward'",
                "set gradient_accumulation_steps to 1: gradients are gone before they could be summed");
 }
 

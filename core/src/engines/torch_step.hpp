@@ -31,6 +31,10 @@ struct OwnedParameter {
 void add_matrix(OwnedParameter& owned, const TrainingConfig& training, const ModelSpec& model,
                 std::uint64_t padded, std::uint64_t ranks);
 
+/// Optimizers of low-bit states have kernels for the device alone: states in unified memory go there and
+/// back (bitsandbytes.optim.PagedAdamW8bit).
+bool pages_states(const TrainingConfig& training);
+
 /// The optimizer of a torch engine: states created at the first step, temporaries, one update a parameter.
 class TorchOptimizer {
 public:
@@ -61,9 +65,7 @@ private:
     bool offloads() const {
         return training_.offload_optimizer != OffloadTarget::none && training_.offload_fraction > 0;
     }
-    /// Optimizers of low-bit states have kernels for the device alone: states in unified memory go there and
-    /// back (bitsandbytes.optim.PagedAdamW8bit).
-    bool pages_states() const;
+    bool pages_states() const { return zeroplan::pages_states(training_); }
     std::uint64_t offloaded(const OwnedParameter& parameter) const;
     HostCopy gradient_copy(const OwnedParameter& parameter) const;
     OperationId issue_host_step(const OwnedParameter& parameter, std::uint64_t elements,

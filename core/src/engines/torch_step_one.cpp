@@ -6,9 +6,9 @@
 
 namespace zeroplan {
 
-bool TorchOptimizer::pages_states() const {
-    return training_.optimizer == Optimizer::adamw_8bit || training_.optimizer == Optimizer::adamw_4bit ||
-           training_.optimizer == Optimizer::adamw_fp8;
+bool pages_states(const TrainingConfig& training) {
+    return training.optimizer == Optimizer::adamw_8bit || training.optimizer == Optimizer::adamw_4bit ||
+           training.optimizer == Optimizer::adamw_fp8;
 }
 
 std::uint64_t TorchOptimizer::offloaded(const OwnedParameter& parameter) const {

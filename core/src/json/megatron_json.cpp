@@ -121,7 +121,7 @@ MegatronOptions read_megatron_options(const TrainingConfig& training) {
     read_dtype(object, "main_grads_dtype", options.main_grads_dtype);
     read_dtype(object, "exp_avg_dtype", options.exp_avg_dtype);
     read_dtype(object, "exp_avg_sq_dtype", options.exp_avg_sq_dtype);
-    object.boolean("tp_comm_overlap");
+    options.tensor_parallel_overlap = object.boolean("tp_comm_overlap");
     object.boolean("overlap_p2p_comm");
     return options;
 }

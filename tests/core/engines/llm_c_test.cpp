@@ -15,6 +15,7 @@ Scenario llm_c(std::uint64_t ranks, std::uint32_t stage) {
         DType::bf16;
     training.master_dtype = DType::fp32;
     training.kernels = Kernels::fused;
+    training.attention = AttentionKernel::flash;
     training.sequence_length = 1024;
     training.micro_batch_size = 4;
     return scenario;

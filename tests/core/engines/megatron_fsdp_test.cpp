@@ -212,6 +212,7 @@ TEST(MegatronFsdp, ProgramsAreSound) {
     for (const char* family : {"gpt", "llama", "deepseek"})
         for (std::uint32_t stage = 0; stage <= 3; ++stage)
             for (std::size_t i = 0; i < all.size(); ++i) {
+                if (all[i].expert > 1 && std::string(family) != "deepseek") continue;  // has no experts
                 const EngineOutput output = megatron_fsdp_engine(fsdp_scenario(family, all[i], stage));
                 for (std::size_t p = 0; p < output.programs.size(); ++p)
                     EXPECT_EQ(hazards(output.programs[p]), std::vector<std::string>{})

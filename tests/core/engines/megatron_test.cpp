@@ -32,7 +32,7 @@ TEST(Megatron, Keeps6And12ByDBytesWithIt) {
 
 TEST(Megatron, CopiesGradientsThatAreNotFp32) {
     Scenario scenario = megatron_scenario("gpt", {.data = 4});
-    scenario.training.gradient_dtype = DType::bf16;
+    scenario.training.gradient_dtype = scenario.training.reduce_dtype = DType::bf16;
     EXPECT_EQ(model_states(make_plan(scenario)), 20 * scenario.model.parameter_count());
 }
 

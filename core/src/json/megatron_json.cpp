@@ -2,6 +2,7 @@
 #include <string_view>
 #include <vector>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "engines/megatron_context.hpp"
@@ -37,6 +38,15 @@ void read_dtype(const ObjectReader& object, std::string_view key, DType& dtype) 
         object.fail_unknown_word(key, *word, known);
     }
     dtype = *found;
+}
+
+/// Megatron's flag and the field that it sets (DistributedDataParallelConfig.bucket_size), elements.
+std::optional<std::uint64_t> read_bucket_size(const ObjectReader& object) {
+    const auto flag = object.integer("ddp_bucket_size", 1), field = object.integer("bucket_size", 1);
+    if (flag && field && *flag != *field)
+        object.fail("bucket_size", fmt::format("bucket_size is {}, but ddp_bucket_size {}", *field, *flag),
+                    "they are the same: keep one of the two");
+    return field ? field : flag;
 }
 
 MegatronGeneration generation_of(const std::string& engine_version) {
@@ -82,6 +92,7 @@ MegatronOptions read_megatron_options(const TrainingConfig& training) {
                                        "deterministic_mode",
                                        "num_distributed_optimizer_instances",
                                        "pad_buckets_for_high_nccl_busbw",
+                                       "bucket_size",
                                        "ddp_bucket_size",
                                        "create_attention_mask_in_dataloader",
                                        "masked_softmax_fusion",
@@ -115,7 +126,7 @@ MegatronOptions read_megatron_options(const TrainingConfig& training) {
     read_choice(object, "recompute_method", "block", "uniform", options.recompute_block);
     options.num_distributed_optimizer_instances =
         object.integer("num_distributed_optimizer_instances", 1).value_or(1);
-    options.ddp_bucket_size = object.integer("ddp_bucket_size", 1);
+    options.ddp_bucket_size = read_bucket_size(object);
     options.recompute_num_layers = object.integer("recompute_num_layers", 1);
     read_dtype(object, "main_params_dtype", options.main_params_dtype);
     read_dtype(object, "main_grads_dtype", options.main_grads_dtype);

@@ -95,6 +95,20 @@ TEST(MegatronModelChunks, HaveNoEffectOnOneStage) {
     EXPECT_TRUE(warns(two, "no_effect", "virtual_pipeline = 2"));
 }
 
+TEST(MegatronBucketSize, HasTwoNames) {
+    const auto with = [](const std::string& keys) {
+        return plan_of("gpt2", "megatron",
+                       R"("zero_stage": 1, "megatron": {"overlap_grad_reduce": true, )" + keys + "}")
+            .programs;
+    };
+    EXPECT_EQ(with(R"("bucket_size": 5000000)"), with(R"("ddp_bucket_size": 5000000)"));
+    EXPECT_EQ(with(R"("bucket_size": 5000000)"),
+              with(R"("bucket_size": 5000000, "ddp_bucket_size": 5000000)"));
+    EXPECT_NE(with(R"("bucket_size": 5000000)"), with(R"("bucket_size": 20000000)"));
+    EXPECT_EQ(refused("gpt2", "megatron", R"("megatron": {"bucket_size": 1, "ddp_bucket_size": 2})"),
+              "/training/megatron/bucket_size");
+}
+
 TEST(LlmCRefuses, WhatItHasnt) {
     constexpr Refusal refusals[] = {
         {R"("compute_dtype": "fp8")", "/training/compute_dtype"},

@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "engines/engine_versions.hpp"
+
 namespace zeroplan {
 namespace {
 
@@ -47,7 +49,12 @@ std::span<const BuiltEngine> built_engines() {
 
 EngineOutput run_engine(const Scenario& scenario) {
     for (const BuiltEngine& engine : engines)
-        if (engine.kind == scenario.training.engine) return engine.run(scenario);
+        if (engine.kind == scenario.training.engine) {
+            EngineOutput output = engine.run(scenario);
+            for (Warning& warning : version_warnings(scenario.training, output.rule_set))
+                output.warnings.push_back(std::move(warning));
+            return output;
+        }
     throw Error(
         ErrorCode::not_supported,
         fmt::format("engine '{}' is not modelled by this version", to_string(scenario.training.engine)),

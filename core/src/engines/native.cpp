@@ -191,13 +191,6 @@ private:
 
 constexpr const char* rule_set = "native 1";
 
-/// Only one version of the engine's rules exists; another one asked for is answered with it, and said so.
-std::vector<Warning> version_warnings(const std::string& engine_version) {
-    if (engine_version.empty() || engine_version == rule_set) return {};
-    return {{"engine_version", fmt::format("engine_version is '{}', the rules used are those of {}",
-                                           engine_version, rule_set)}};
-}
-
 }  // namespace
 
 EngineOutput native_engine(const Scenario& scenario) {
@@ -208,7 +201,6 @@ EngineOutput native_engine(const Scenario& scenario) {
     output.communicators = scenario.training.zero_stage == 3 ? 2 : 1;
     output.programs.push_back(NativeProgram(scenario, output.layout).build());
     output.program_ranks.push_back({{0, scenario.world_size() - 1}});
-    output.warnings = version_warnings(scenario.training.engine_version);
     return output;
 }
 

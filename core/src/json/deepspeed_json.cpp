@@ -24,7 +24,8 @@ DeepSpeedVersion version_in(const std::string& text) {
     char* end = nullptr;
     DeepSpeedVersion version{static_cast<std::uint32_t>(std::strtoul(digits, &end, 10)), 0};
     if (*end == '.') version.minor = static_cast<std::uint32_t>(std::strtoul(end + 1, nullptr, 10));
-    return version;
+    if (version.major > 0) return {};  // the newest that is known
+    return std::max(version, DeepSpeedVersion{0, 3});
 }
 
 bool is_auto(const ObjectReader& object, std::string_view key) {

@@ -293,11 +293,11 @@ TEST(Native, RefusesKeysThatWouldChangeNothing) {
 
 TEST(Native, WarnsOfAVersionThatItsRulesAreNot) {
     Scenario scenario = scenario_of(square_stack(64, 2), 1, 4);
-    EXPECT_TRUE(native_engine(scenario).warnings.empty());
+    EXPECT_TRUE(run_engine(scenario).warnings.empty());
     scenario.training.engine_version = "native 1";
-    EXPECT_TRUE(native_engine(scenario).warnings.empty());
+    EXPECT_TRUE(run_engine(scenario).warnings.empty());
     scenario.training.engine_version = "native 2";
-    const std::vector<Warning> warnings = native_engine(scenario).warnings;
+    const std::vector<Warning> warnings = run_engine(scenario).warnings;
     ASSERT_EQ(warnings.size(), 1U);
     EXPECT_EQ(warnings[0].code, "engine_version");
     EXPECT_NE(warnings[0].message.find("'native 2'"), std::string::npos);

@@ -57,7 +57,7 @@ void check_zero_redundancy(const Scenario& scenario) {
     const TrainingConfig& training = scenario.training;
     const std::uint64_t ranks = training.data_parallel * training.context_parallel;
     if (training.engine == EngineKind::ddp_zero_optimizer && training.shard_group != ranks)
-        refuse(scenario, "shard_group", fmt::format("{}", training.shard_group),
+        refuse(scenario.training, "shard_group", fmt::format("{}", training.shard_group),
                "leave it out: its optimizer is sharded over all ranks");
 }
 
@@ -67,7 +67,7 @@ void check_fp8(const Scenario& scenario) {
     if (fp8.find("\"all_gather\":true") == std::string::npos) return;
     for (const char* recipe : {"rowwise", "mxfp8", "delayed"})
         if (fp8.find(fmt::format("\"{}\"", recipe)) != std::string::npos)
-            refuse(scenario, "fp8", fmt::format("all_gather with recipe '{}'", recipe),
+            refuse(scenario.training, "fp8", fmt::format("all_gather with recipe '{}'", recipe),
                    "gather in fp8 with recipe tensorwise, or set all_gather to false");
 }
 
@@ -76,11 +76,11 @@ void check_muon(const Scenario& scenario) {
     const TrainingConfig& training = scenario.training;
     if (training.optimizer != Optimizer::muon) return;
     if (training.engine == EngineKind::fsdp1)
-        refuse(scenario, "optimizer", "'muon'",
+        refuse(scenario.training, "optimizer", "'muon'",
                "use engine fsdp2: a flat parameter's shards are no matrices any more");
     if (training.offload_optimizer != OffloadTarget::none ||
         training.offload_parameters != OffloadTarget::none)
-        refuse(scenario, "optimizer", "'muon' with offload",
+        refuse(scenario.training, "optimizer", "'muon' with offload",
                "leave the offload out: its matrix products run on the GPU");
 }
 

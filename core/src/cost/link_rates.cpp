@@ -12,7 +12,15 @@ bool is_bridged_pair(const ClusterSpec& cluster) {
            cluster.gpus_used <= 2;
 }
 
+/// NVLink that joins two GPUs alone: a ring over more of them is bound by PCIe between the pairs. The pair's
+/// own NVLink isn't modelled beside it.
+bool crosses_pairs(const ClusterSpec& cluster) {
+    return cluster.intra_node == IntraNode::nvlink_pairs && cluster.gpu.link.starts_with("nvlink") &&
+           cluster.gpus_used > 2;
+}
+
 double link_bytes_per_s(const ClusterSpec& cluster) {
+    if (crosses_pairs(cluster)) return cluster.host.pcie_bytes_per_s;
     if (!is_bridged_pair(cluster)) return cluster.gpu.link_bytes_per_s;
     const cost::Constants& c = cost::constants(cluster.calibration);
     return (cluster.gpu.compute_capability == 86 ? c.small_bridge_bytes_per_s : c.bridge_bytes_per_s).value;
@@ -29,6 +37,7 @@ double link_efficiency(const ClusterSpec& cluster) {
     const std::string& link = cluster.gpu.link;
     if (cluster.gpu.is_host) return 1;
     if (is_bridged_pair(cluster)) return c.nvlink4_efficiency.value;
+    if (crosses_pairs(cluster)) return c.pcie_efficiency.value;
     if (link == "nvlink5") return c.nvlink5_efficiency.value;
     if (link == "nvlink4") return c.nvlink4_efficiency.value;
     if (link == "nvlink3") return c.nvlink3_efficiency.value;

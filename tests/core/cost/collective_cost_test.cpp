@@ -233,6 +233,19 @@ TEST(CollectiveCost, HostRanksCopyThroughSharedMemory) {
     EXPECT_NEAR(cost.seconds(), 20e-6 + 3e9 / 10e9, 1e-12);
 }
 
+TEST(CollectiveCost, ARingOverSeveralNvlinkPairsCrossesPcie) {
+    // Four A100 in two NVLink pairs behind PCIe 4: 24 of 32 GB/s (NCCL topo.h), as NCCL's graph of such a
+    // node says.
+    ClusterSpec pairs = test_cluster(1, 4);
+    pairs.gpu.link = "nvlink3";
+    pairs.gpu.link_bytes_per_s = 300e9;
+    pairs.intra_node = IntraNode::nvlink_pairs;
+    pairs.host.pcie_bytes_per_s = 32e9;
+    EXPECT_DOUBLE_EQ(link_rates(pairs).intra_node_bytes_per_s, 24e9);
+    pairs.gpus_used = 2;  // one pair alone has its NVLink
+    EXPECT_DOUBLE_EQ(link_rates(pairs).intra_node_bytes_per_s, 240e9);
+}
+
 TEST(CollectiveCost, OneRankTakesNoTime) {
     const ClusterSpec cluster = test_cluster(1, 1);
     EXPECT_EQ(collective_cost(CollectiveKind::all_gather, Bytes{1000}, world_of(cluster), cluster).seconds(),

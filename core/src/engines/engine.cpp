@@ -19,20 +19,18 @@ constexpr std::array engines{
     BuiltEngine{
         EngineKind::deepspeed, deepspeed_engine,
         "DeepSpeed (ZeRO 0 to 3) with ZeRO++, MiCS, offload, and Megatron-DeepSpeed's tensor and pipeline "
-        "parallelism; plan, sim of data parallelism without offload"},
+        "parallelism; plan, sim"},
     BuiltEngine{EngineKind::fsdp1, fsdp1_engine,
-                "PyTorch FullyShardedDataParallel (ZeRO 0, 2, 3); plan, sim without offload"},
+                "PyTorch FullyShardedDataParallel (ZeRO 0, 2, 3); plan, sim"},
     BuiltEngine{EngineKind::fsdp2, fsdp2_engine,
-                "PyTorch fully_shard (ZeRO 2, 3) with tensor, pipeline, context parallelism; plan, sim "
-                "without offload"},
+                "PyTorch fully_shard (ZeRO 2, 3) with tensor, pipeline, context parallelism; plan, sim"},
     BuiltEngine{EngineKind::llm_c, llm_c_engine, "llm.c's GPT-2 (ZeRO 0, 1); plan, sim"},
     BuiltEngine{
         EngineKind::megatron, megatron_engine,
-        "Megatron-LM (ZeRO 0, 1) with tensor, pipeline, sequence, context, expert parallelism; plan, sim "
-        "without offload"},
+        "Megatron-LM (ZeRO 0, 1) with tensor, pipeline, sequence, context, expert parallelism; plan, sim"},
     BuiltEngine{EngineKind::megatron_fsdp, megatron_fsdp_engine,
-                "Megatron-FSDP (ZeRO 0 to 3) with Megatron-LM's parallelism; plan, sim without offload"},
-    BuiltEngine{EngineKind::single, ddp_engine, "one process on one GPU; plan, sim without offload"},
+                "Megatron-FSDP (ZeRO 0 to 3) with Megatron-LM's parallelism; plan, sim"},
+    BuiltEngine{EngineKind::single, ddp_engine, "one process on one GPU; plan, sim"},
 };
 
 std::vector<std::string_view> names() {

@@ -72,7 +72,13 @@ std::string groups_file(const Flags& flags) {
     return flags.chakra.empty() ? std::string() : flags.chakra + ".communicators.json";
 }
 
-void check_chakra(const Flags& flags, const zeroplan::Plan& plan) {
+void check_chakra(const Flags& flags, const zeroplan::Plan& plan, const zeroplan::WhatIf& what_if) {
+    if (!flags.chakra.empty() && !what_if.empty())
+        throw zeroplan::Error(
+            zeroplan::ErrorCode::not_supported,
+            "Chakra traces are of the step where all is well, but something is different here",
+            "leave the what-ifs out, or --chakra; --trace shows the step with them",
+            {"command line", "--chakra"});
     const std::uint64_t ranks = plan.scenario.world_size();
     if (!flags.chakra.empty() && ranks > most_chakra_ranks)
         throw zeroplan::Error(
@@ -101,7 +107,7 @@ int simulate_and_report(const Flags& flags) {
         planned = plan_of(flags, what_if);
     }
     zeroplan::Plan& plan = *planned;
-    check_chakra(flags, plan);
+    check_chakra(flags, plan, what_if);
     ProgressLine progress("simulating", !flags.output.quiet && !flags.output.json);
     zeroplan::SimExtras extras;
     const zeroplan::SimReport step = simulated(flags, plan, what_if, progress, extras);

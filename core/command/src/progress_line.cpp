@@ -4,6 +4,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
@@ -53,6 +54,7 @@ constexpr int ticks_per_s = 2;
 
 extern "C" void tick(int) {
     // Only what a signal handler may do: no allocation, no streams.
+    const int kept = errno;
     char line[80];
     std::size_t length = 0;
     const auto put = [&](const char* text) {
@@ -69,6 +71,7 @@ extern "C" void tick(int) {
     while (count > 0 && length < sizeof line) line[length++] = digits[--count];
     put(" s");
     [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line, length);
+    errno = kept;
 }
 
 void set_timer(long microseconds) {
@@ -86,15 +89,16 @@ BusyLine::BusyLine(const char* what, bool wanted) : on_terminal_(wanted && isatt
     action.sa_handler = tick;
     action.sa_flags = SA_RESTART;
     sigaction(SIGALRM, &action, nullptr);
-    std::signal(SIGINT, leave_clean_line);
+    interrupt_before_ = std::signal(SIGINT, leave_clean_line);
+    if (interrupt_before_ == SIG_IGN) std::signal(SIGINT, SIG_IGN);  // run in the background
     set_timer(1'000'000 / ticks_per_s);
 }
 
 BusyLine::~BusyLine() {
     if (!on_terminal_) return;
     set_timer(0);
-    std::signal(SIGALRM, SIG_DFL);
-    std::signal(SIGINT, SIG_DFL);
+    std::signal(SIGALRM, SIG_IGN);  // a tick may still be on its way
+    std::signal(SIGINT, interrupt_before_);
     if (busy_ticks == 0) return;
     [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, erase_line, sizeof erase_line - 1);
 }

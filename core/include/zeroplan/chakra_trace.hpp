@@ -14,12 +14,14 @@ namespace zeroplan {
 /// between two waits. A node depends on the one before it on its stream and on what it waits for, so that the
 /// graph is the one that zeroplan itself times. Computation carries its predicted duration; collectives carry
 /// type, the bytes that a rank puts in, and the communicator's number as pg_name; pipeline messages their
-/// ranks.
+/// ranks. Durations are whole microseconds, as the format has them.
 /// source: mlcommons/chakra schema/protobuf/et_def.proto and et_feeder (types of the attributes)
 class ChakraTraces {
 public:
     /// Throws what time_program() throws.
     explicit ChakraTraces(const Plan& plan);
+    ChakraTraces(const ChakraTraces&) = delete;
+    ChakraTraces& operator=(const ChakraTraces&) = delete;
 
     std::string of_rank(std::uint64_t rank) const;
     /// JSON: number of a communicator → its ranks, of all that the traces name.

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <string>
 
 #include "cost/constants.hpp"
@@ -6,17 +7,21 @@
 namespace zeroplan {
 namespace {
 
+std::uint64_t local_ranks(const ClusterSpec& cluster) {
+    return std::min(cluster.gpus_used, cluster.gpus_per_node);
+}
+
 /// A PCIe card whose catalogue link is PCIe, joined to one other by NVLink bridges.
 bool is_bridged_pair(const ClusterSpec& cluster) {
     return cluster.intra_node == IntraNode::nvlink_pairs && cluster.gpu.link.starts_with("pcie") &&
-           cluster.gpus_used <= 2;
+           local_ranks(cluster) <= 2;
 }
 
 /// NVLink that joins two GPUs alone: a ring over more of them is bound by PCIe between the pairs. The pair's
 /// own NVLink isn't modelled beside it.
 bool crosses_pairs(const ClusterSpec& cluster) {
     return cluster.intra_node == IntraNode::nvlink_pairs && cluster.gpu.link.starts_with("nvlink") &&
-           cluster.gpus_used > 2;
+           local_ranks(cluster) > 2;
 }
 
 double link_bytes_per_s(const ClusterSpec& cluster) {

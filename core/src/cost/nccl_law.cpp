@@ -124,6 +124,7 @@ double Law::nvls_bus_gb() const {
     return count * std::min({intra, inter, nvls_tree_channel_gb(gpu_, placement_.nodes)});
 }
 
+/// source: tuning.cc, ncclTopoTuneModel, the case of NCCL_ALGO_PAT
 double Law::pat_latency_us() const {
     constexpr double overlap = 3.5, us_a_rank = 2.8;
     return base_latency_us(Algorithm::pat, Protocol::simple) +

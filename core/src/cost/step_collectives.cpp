@@ -56,6 +56,54 @@ std::vector<std::map<OperationId, std::uint32_t>> collectives_of_operations(cons
     return result;
 }
 
+/// Repetitions of a section that the time line leaves out, and since when it lists those before them.
+struct LeftOut {
+    double listed_from_s = 0, from_s = 0, to_s = 0;
+};
+
+std::vector<LeftOut> left_out(const StepTimeline& timeline) {
+    struct Listed {
+        std::uint64_t iteration = 0;
+        double from_s = 0, until_s = 0;
+    };
+    std::map<std::uint32_t, Listed> sections;
+    std::map<std::uint32_t, LeftOut> gaps;
+    for (const TimedOperation& timed : timeline.operations) {
+        const auto [entry, is_new] =
+            sections.try_emplace(timed.section, Listed{timed.iteration, timed.start_s, timed.end_s});
+        Listed& listed = entry->second;
+        if (!is_new && timed.iteration > listed.iteration + 1)
+            gaps[timed.section] = {listed.from_s, listed.until_s, timed.start_s};
+        if (const auto gap = gaps.find(timed.section); gap != gaps.end()) {
+            gap->second.to_s = std::min(gap->second.to_s, timed.start_s);
+        } else {
+            listed.iteration = timed.iteration;
+            listed.from_s = std::min(listed.from_s, timed.start_s);
+            listed.until_s = std::max(listed.until_s, timed.end_s);
+        }
+    }
+    std::vector<LeftOut> result;
+    for (const auto& [section, gap] : gaps)
+        if (gap.to_s > gap.from_s && gap.from_s > gap.listed_from_s) result.push_back(gap);
+    return result;
+}
+
+/// Mean of what the changes add up to between two moments.
+LinkLoadPoint mean_load(const std::map<double, LinkLoadPoint>& changes, double from_s, double to_s) {
+    LinkLoadPoint now, mean;
+    double since = from_s;
+    for (const auto& [moment, change] : changes) {
+        const double until = std::clamp(moment, from_s, to_s);
+        const double share = (until - since) / (to_s - from_s);
+        mean.intra_node_bytes_per_s += share * now.intra_node_bytes_per_s;
+        mean.nic_bytes_per_s += share * now.nic_bytes_per_s;
+        since = until;
+        now.intra_node_bytes_per_s += change.intra_node_bytes_per_s;
+        now.nic_bytes_per_s += change.nic_bytes_per_s;
+    }
+    return mean;
+}
+
 }  // namespace
 
 std::vector<StepCollective> step_collectives(const Plan& plan, std::uint32_t rank_group) {
@@ -88,6 +136,7 @@ std::vector<StepCollective> step_collectives(const Plan& plan, std::uint32_t ran
 std::vector<Warning> forced_choice_warnings(const Plan& plan) {
     const CollectiveChoice& choice = plan.scenario.cluster.nccl;
     if (!choice.algorithm && !choice.protocol) return {};
+    bool any = false;
     const auto obeys = [&](const StepCollective& c) {
         return (!choice.algorithm || c.cost.algorithm == *choice.algorithm) &&
                (!choice.protocol || c.cost.protocol == *choice.protocol);
@@ -95,7 +144,9 @@ std::vector<Warning> forced_choice_warnings(const Plan& plan) {
     for (std::uint32_t g = 0; g < plan.rank_groups.size(); ++g) {
         const std::vector<StepCollective> collectives = step_collectives(plan, g);
         if (std::any_of(collectives.begin(), collectives.end(), obeys)) return {};
+        any = any || !collectives.empty();
     }
+    if (!any) return {};
     return {{"nccl_choice_without_effect",
              fmt::format(
                  "cluster.nccl forces {} {}, which none of the step's collectives can run with; all run "
@@ -120,6 +171,13 @@ std::vector<LinkLoadPoint> link_load_over_time(const Plan& plan, std::uint32_t r
             LinkLoadPoint& change = changes[moment];
             change.intra_node_bytes_per_s += sign * cost.intra_weight * units_per_s;
             change.nic_bytes_per_s += sign * cost.nic_weight * units_per_s;
+        }
+    }
+    for (const LeftOut& gap : left_out(timeline)) {
+        const LinkLoadPoint mean = mean_load(changes, gap.listed_from_s, gap.from_s);
+        for (const auto& [moment, sign] : {std::pair{gap.from_s, 1.0}, std::pair{gap.to_s, -1.0}}) {
+            changes[moment].intra_node_bytes_per_s += sign * mean.intra_node_bytes_per_s;
+            changes[moment].nic_bytes_per_s += sign * mean.nic_bytes_per_s;
         }
     }
     std::vector<LinkLoadPoint> points;

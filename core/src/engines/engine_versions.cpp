@@ -68,7 +68,7 @@ unsigned long number_at(std::string_view text, std::size_t& at) {
     return number;
 }
 
-/// A word of at least seven hexadecimal digits, one of them a letter or all of them digits.
+/// A word of at least seven hexadecimal digits.
 bool is_commit(std::string_view word) {
     return word.size() >= 7 && std::all_of(word.begin(), word.end(), [](char c) {
                return std::isxdigit(static_cast<unsigned char>(c)) != 0;

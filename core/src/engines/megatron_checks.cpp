@@ -103,7 +103,6 @@ std::vector<Warning> megatron_warnings(const Scenario& scenario, const MegatronO
     if (!has_experts(scenario)) {
         if (t.expert_tensor_parallel != t.tensor_parallel)
             no_effect("expert_tensor_parallel", fmt::format("{}", t.expert_tensor_parallel));
-        if (!t.moe_json.empty()) no_effect("moe", t.moe_json);
     }
     if (t.fp8_json.find("\"mxfp8\"") != std::string::npos)
         warnings.push_back(

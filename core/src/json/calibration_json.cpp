@@ -20,7 +20,7 @@ namespace {
 using nlohmann::json;
 
 constexpr double largest_figure = 1e15, longest_s = 1e5;
-constexpr std::uint64_t most_ranks = 1'000'000;
+constexpr std::uint64_t most_ranks = 1'000'000, most_channels = 64;
 
 std::vector<std::string> constant_names() {
     std::vector<std::string> names;
@@ -30,14 +30,26 @@ std::vector<std::string> constant_names() {
     return names;
 }
 
+/// Nothing reaches more than all of a rate; counts are whole.
+std::optional<double> read_constant(const ObjectReader& reader, const std::string& name) {
+    if (name == "nccl_channels") {
+        const auto count = reader.integer(name, 1, most_channels);
+        return count ? std::optional<double>(static_cast<double>(*count)) : std::nullopt;
+    }
+    const bool is_share =
+        name.find("efficiency") != std::string::npos || name.find("share") != std::string::npos;
+    return reader.number(name, 0, is_share ? 1 : largest_figure);
+}
+
 void read_constants(const ObjectReader& reader, Calibration& result) {
     const std::vector<std::string> names = constant_names();
     const std::vector<std::string_view> known(names.begin(), names.end());
     reader.allow_only(known);
     for (const auto& [name, value] : reader.value().items()) {
-        const auto number = reader.number(name, 0, largest_figure);
+        const auto number = read_constant(reader, name);
         if (!number) continue;
-        const bool may_be_zero = name.ends_with("_s") || name.ends_with("_bytes");
+        const bool may_be_zero =
+            (name.ends_with("_s") && !name.ends_with("_per_s")) || name.ends_with("_bytes");
         if (*number == 0 && !may_be_zero)
             reader.fail(name, fmt::format("{} cannot be 0", name), "give what was measured, or leave it out");
         const auto [entry, is_new] = result.constants.try_emplace(name, *number);
@@ -89,22 +101,39 @@ void read_points(const ObjectReader& reader, Calibration& result) {
             read_point(ObjectReader((*list)[i], {place.file, fmt::format("{}/{}", place.pointer, i)})));
 }
 
+RingChannels read_ring(const ObjectReader& graph) {
+    const auto channels = graph.integer("channels", 1, most_channels);
+    const auto intra = graph.number("channel_intra_bytes_per_s", 1, largest_figure);
+    if (!channels) graph.fail("channels", "\"channels\" is missing", "as zeroplan import writes it");
+    if (!intra)
+        graph.fail("channel_intra_bytes_per_s", "\"channel_intra_bytes_per_s\" is missing",
+                   "the rate of one channel inside the node");
+    return {static_cast<double>(*channels), *intra,
+            graph.number("channel_inter_bytes_per_s", 1, largest_figure).value_or(*intra)};
+}
+
 /// The ring's channels: gathers and reduce-scatters are rings, and other algorithms' graphs have no more.
 void read_graphs(const ObjectReader& reader, Calibration& result) {
     const json* list = reader.find("graphs");
     if (list == nullptr) return;
     if (!list->is_array()) reader.fail("graphs", "\"graphs\" is a list of NCCL's graphs");
     const ErrorPlace place = reader.place("graphs");
+    bool found = false;
     for (std::size_t i = 0; i < list->size(); ++i) {
         const ObjectReader graph((*list)[i], {place.file, fmt::format("{}/{}", place.pointer, i)});
+        graph.allow_only(
+            {"pattern", "channels", "channel_intra_bytes_per_s", "channel_inter_bytes_per_s", "order"});
         if (graph.string("pattern") != "ring") continue;
-        RingChannels ring;
-        ring.count = graph.number("channels", 1, 64).value_or(1);
-        ring.intra_bytes_per_s = graph.number("channel_intra_bytes_per_s", 1, largest_figure).value_or(0);
-        ring.inter_bytes_per_s =
-            graph.number("channel_inter_bytes_per_s", 0, largest_figure).value_or(ring.intra_bytes_per_s);
+        const RingChannels ring = read_ring(graph);
+        if (result.ring && *result.ring != ring)
+            graph.fail("channels", "this ring is another one than in the calibration before it",
+                       "keep one of the two");
         result.ring = ring;
+        found = true;
     }
+    if (!found)
+        reader.fail("graphs", "there is no ring among the graphs, and only its channels are used",
+                    "dump all of NCCL's graphs (NCCL_GRAPH_DUMP_FILE), or leave them out");
 }
 
 void read_one(const json& value, const ErrorPlace& place, Calibration& result);

@@ -242,7 +242,7 @@ TEST(CollectiveCost, ARingOverSeveralNvlinkPairsCrossesPcie) {
     pairs.intra_node = IntraNode::nvlink_pairs;
     pairs.host.pcie_bytes_per_s = 32e9;
     EXPECT_DOUBLE_EQ(link_rates(pairs).intra_node_bytes_per_s, 24e9);
-    pairs.gpus_used = 2;  // one pair alone has its NVLink
+    pairs.gpus_per_node = pairs.gpus_used = 2;  // one pair alone has its NVLink
     EXPECT_DOUBLE_EQ(link_rates(pairs).intra_node_bytes_per_s, 240e9);
 }
 

@@ -47,6 +47,18 @@ TEST(StepCollectives, RunAsTheClusterForcesWhereTheyCan) {
     EXPECT_EQ(forced_choice_warnings(plan_of({on(Stream::gather, all_gather(1000))}, cluster)).size(), 1U);
 }
 
+TEST(LinkLoadOverTime, GoesOnWhereTheTimeLineLeavesRepetitionsOut) {
+    const Plan plan = test::test_plan(test::test_cluster(2),
+                                      {{"step", 100, {on(Stream::gather, all_gather(64'000'000))}}}, {});
+    const StepTimeline step = closed_form_step(plan);
+    const auto points = link_load_over_time(plan, 0, step);
+    double nic = 0;
+    for (std::size_t i = 0; i + 1 < points.size(); ++i)
+        nic += (points[i + 1].time_s - points[i].time_s) * points[i].nic_bytes_per_s;
+    const StepCollective all = step_collectives(plan, 0).front();
+    EXPECT_NEAR(nic, 100 * all.cost.nic_weight * all.cost.unit_bytes, 1e-6 * nic);
+}
+
 TEST(LinkLoadOverTime, HasTheAreaOfWhatIsCarried) {
     const Plan plan =
         plan_of({on(Stream::gather, all_gather(64'000'000)), on(Stream::reduce, reduce_scatter(32'000'000))});

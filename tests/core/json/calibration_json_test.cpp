@@ -49,6 +49,20 @@ TEST(CalibrationJson, AddsUpSeveral) {
     EXPECT_EQ(both.ring->inter_bytes_per_s, 12e9);
 }
 
+TEST(CalibrationJson, RefusesFiguresThatNoMachineHas) {
+    EXPECT_THAT(error_of(R"({"constants": {"gemm_efficiency_hopper": 53}})"),
+                HasSubstr("gemm_efficiency_hopper"));
+    EXPECT_THAT(error_of(R"({"constants": {"nccl_channels": 0.2}})"), HasSubstr("nccl_channels"));
+    EXPECT_THAT(error_of(R"({"constants": {"host_core_bytes_per_s": 0}})"), HasSubstr("cannot be 0"));
+    EXPECT_THAT(error_of(R"({"graphs": [{"pattern": "ring", "channels": 4}]})"),
+                HasSubstr("channel_intra_bytes_per_s"));
+    EXPECT_THAT(error_of(R"({"graphs": [{"pattern": "ring", "channels": 4, "channel_intra_bytes_per_s": 2e10,
+                                         "channel_inter_bytes_per_s": 0}]})"),
+                HasSubstr("channel_inter_bytes_per_s"));
+    EXPECT_THAT(error_of(R"({"graphs": [{"pattern": "tree", "channels": 4}]})"), HasSubstr("no ring"));
+    EXPECT_THAT(error_of(R"({"graphs": [{"pattern": "ring", "chanels": 4}]})"), HasSubstr("channels"));
+}
+
 TEST(CalibrationJson, RefusesWhatNothingUsesAndContradictions) {
     EXPECT_THAT(error_of(R"({"constants": {"gemm_efficiency_hoper": 0.5}})"),
                 HasSubstr("gemm_efficiency_hopper"));

@@ -30,6 +30,7 @@ public:
 
 private:
     bool on_terminal_;
+    void (*interrupt_before_)(int) = nullptr;  ///< what an interrupt did before
 };
 
 }  // namespace zeroplan::command

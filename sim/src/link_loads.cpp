@@ -12,7 +12,7 @@ namespace zeroplan::sim {
 namespace {
 
 struct Carried {
-    double intra = 0, nic = 0;
+    double intra = 0, bridge = 0, nic = 0;
 };
 
 Carried carried(const TimedProgram& program) {
@@ -22,7 +22,7 @@ Carried carried(const TimedProgram& program) {
             if (node.collective == no_collective) continue;
             const CollectiveCost& cost = program.collectives[node.collective].cost;
             const double flow = static_cast<double>(section.repeat) * cost.unit_bytes;
-            bytes.intra += cost.intra_weight * flow;
+            (cost.on_bridge ? bytes.bridge : bytes.intra) += cost.intra_weight * flow;
             bytes.nic += cost.nic_weight * flow;
         }
     }
@@ -90,7 +90,7 @@ private:
 
 std::vector<LinkLoad> link_loads(const std::vector<TimedProgram>& programs, const RankClasses& classes,
                                  const ClusterSpec& cluster, double step_time_s) {
-    Kinds gpu_links, nics;
+    Kinds gpu_links, bridges, nics;
     const auto add = [](Kinds& kinds, double factor, std::uint64_t links, double bytes) {
         Kind& kind = kinds.try_emplace(factor, Kind{0, bytes}).first->second;
         kind.links += links;
@@ -99,12 +99,13 @@ std::vector<LinkLoad> link_loads(const std::vector<TimedProgram>& programs, cons
         const AlikeRanks& one = classes.classes[c];
         const Carried bytes = carried(programs[c]);
         add(gpu_links, one.gpu_link_factor, one.count(), bytes.intra);
+        add(bridges, one.gpu_link_factor, one.count(), bytes.bridge);
         add(nics, one.nic_factor, one.count(), bytes.nic);
     }
     const LinkRates rates = link_rates(cluster);
     std::vector<LinkLoad> loads;
-    add_loads(loads, cluster.gpu.link.empty() ? "intra-node link" : cluster.gpu.link, gpu_links,
-              rates.intra_node_bytes_per_s, step_time_s);
+    add_loads(loads, intra_node_link_name(cluster), gpu_links, rates.intra_node_bytes_per_s, step_time_s);
+    add_loads(loads, bridge_name, bridges, rates.bridge_bytes_per_s, step_time_s);
     add_loads(loads, "nic", nics, rates.nic_bytes_per_s, step_time_s);
     return loads;
 }

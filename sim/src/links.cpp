@@ -9,14 +9,15 @@ LinkTable::LinkTable(const RankClasses& classes, const LinkRates& rates, std::ve
     };
     for (const AlikeRanks& one : classes.classes) {
         add(gpu_links_, rates.intra_node_bytes_per_s * one.gpu_link_factor);
+        add(bridges_, rates.bridge_bytes_per_s * one.gpu_link_factor);
         add(nics_, rates.nic_bytes_per_s * one.nic_factor);
     }
 }
 
 void LinkTable::add_uses(std::vector<LinkUse>& uses, const CollectiveCost& cost,
                          std::uint32_t rank_class) const {
-    if (cost.intra_weight > 0 && gpu_links_[rank_class] != none)
-        uses.push_back({gpu_links_[rank_class], cost.intra_weight});
+    const std::uint32_t gpu_link = (cost.on_bridge ? bridges_ : gpu_links_)[rank_class];
+    if (cost.intra_weight > 0 && gpu_link != none) uses.push_back({gpu_link, cost.intra_weight});
     if (cost.nic_weight > 0 && nics_[rank_class] != none)
         uses.push_back({nics_[rank_class], cost.nic_weight});
 }

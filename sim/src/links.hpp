@@ -14,8 +14,8 @@ struct LinkUse {
     friend bool operator==(const LinkUse&, const LinkUse&) = default;
 };
 
-/// The links of one GPU and one NIC of every class, which stand for all others of the class: shares are
-/// max-min fair, so that of links crossed by the same flows only the tightest can bind.
+/// The links of one GPU, its bridge and its NIC, of every class, which stand for all others of the class:
+/// shares are max-min fair, so that of links crossed by the same flows only the tightest can bind.
 class LinkTable {
 public:
     /// Adds the links to those in `bytes_per_s`.
@@ -25,7 +25,7 @@ public:
 
 private:
     static constexpr std::uint32_t none = 0xffffffffU;
-    std::vector<std::uint32_t> gpu_links_, nics_;  ///< by class
+    std::vector<std::uint32_t> gpu_links_, bridges_, nics_;  ///< by class
 };
 
 }  // namespace zeroplan::sim

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <string>
 
 #include "zeroplan/cluster_spec.hpp"
 #include "zeroplan/collective_choice.hpp"
@@ -14,6 +15,7 @@ struct GroupPlacement {
     std::uint64_t ranks = 1, nodes = 1;
     std::uint64_t ranks_per_node = 1;  ///< on the fullest node
     std::uint64_t rails = 1;           ///< ranks, and so NICs, on the emptiest node
+    bool bridged = false;              ///< on each node they are one pair of cards joined by an NVLink bridge
     friend bool operator==(const GroupPlacement&, const GroupPlacement&) = default;
 };
 
@@ -34,11 +36,19 @@ GroupPlacement group_placement(GroupKind group, std::uint64_t shard_group, const
 /// Payload rates of one GPU's links, per direction.
 struct LinkRates {
     double intra_node_bytes_per_s = 0;          ///< NVLink, PCIe …: the figure NCCL counts with
+    double bridge_bytes_per_s = 0;              ///< between the two GPUs of a bridged pair; 0: there are none
     double nic_bytes_per_s = 0;                 ///< 0 if the cluster has no network
     double local_share = 1, network_share = 1;  ///< of these rates that a collective reaches
     friend bool operator==(const LinkRates&, const LinkRates&) = default;
 };
 LinkRates link_rates(const ClusterSpec& cluster);
+/// What reports call the link between the GPUs of a node, and the bridge of a pair.
+std::string intra_node_link_name(const ClusterSpec& cluster);
+inline constexpr const char* bridge_name = "nvlink bridge";
+/// Of the link between GPUs that a flow crosses.
+inline double intra_rate(const LinkRates& rates, bool on_bridge) {
+    return on_bridge ? rates.bridge_bytes_per_s : rates.intra_node_bytes_per_s;
+}
 
 /// One collective: a start-up, then a flow that is coupled over all links it crosses. An
 /// intra-node link carries intra_weight · unit_bytes, a NIC nic_weight · unit_bytes, and the flow is never
@@ -52,7 +62,8 @@ struct CollectiveCost {
     double cap_bytes_per_s = 0;  ///< of the buffer's bytes: the algorithm's bandwidth; 0: nothing flows
     double unit_bytes = 0;
     std::uint32_t intra_weight = 0, nic_weight = 0;
-    double transfer_s = 0;  ///< the flow alone on its links
+    bool on_bridge = false;  ///< the intra-node link is the bridge of a pair
+    double transfer_s = 0;   ///< the flow alone on its links
 
     double start_s() const { return latency_s + overhead_s; }
     double seconds() const { return start_s() + transfer_s; }
@@ -68,7 +79,8 @@ CollectiveCost collective_cost(CollectiveKind kind, Bytes bytes, const GroupPlac
 /// none, a step's collective runs as NCCL chooses: rings alone gather and reduce-scatter.
 bool can_force(CollectiveKind kind, const GroupPlacement& placement, const ClusterSpec& cluster,
                const CollectiveChoice& choice);
-/// One message of `bytes` from a rank to one `across_nodes`, or on its own node.
+/// One message of `bytes` from a rank to one `across_nodes`, or on its own node; of nodes with several
+/// bridged pairs, over PCIe, as the stages of two pairs send to each other.
 CollectiveCost message_cost(Bytes bytes, bool across_nodes, const ClusterSpec& cluster);
 
 }  // namespace zeroplan

@@ -30,6 +30,7 @@ std::vector<Warning> forced_choice_warnings(const Plan& plan);
 struct LinkLoadPoint {
     double time_s = 0;
     double intra_node_bytes_per_s = 0, nic_bytes_per_s = 0;
+    double bridge_bytes_per_s = 0;  ///< over the bridge of a pair, in nodes that have them
     friend bool operator==(const LinkLoadPoint&, const LinkLoadPoint&) = default;
 };
 

@@ -14,7 +14,7 @@ std::uint32_t receiver(const AlikeRanks& sender, std::uint32_t channel) {
 /// The receiver's link is none of the sender's flow, but holds it back.
 void hold_back(CollectiveCost& cost, const LinkRates& rates, double gpu_link_factor, double nic_factor) {
     const double link = cost.nic_weight > 0 ? rates.nic_bytes_per_s * nic_factor
-                                            : rates.intra_node_bytes_per_s * gpu_link_factor;
+                                            : intra_rate(rates, cost.on_bridge) * gpu_link_factor;
     cost.cap_bytes_per_s = std::min(cost.cap_bytes_per_s, link);
 }
 
@@ -120,7 +120,7 @@ CollectiveCost on_slow_links(CollectiveCost cost, const LinkRates& rates, double
     double transfer_s = cost.transfer_s;
     if (cost.intra_weight > 0)
         transfer_s = std::max(transfer_s, cost.intra_weight * cost.unit_bytes /
-                                              (rates.intra_node_bytes_per_s * gpu_link_factor));
+                                              (intra_rate(rates, cost.on_bridge) * gpu_link_factor));
     if (cost.nic_weight > 0)
         transfer_s =
             std::max(transfer_s, cost.nic_weight * cost.unit_bytes / (rates.nic_bytes_per_s * nic_factor));

@@ -1,5 +1,7 @@
 #include "zeroplan/collective_cost.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "cost/constants.hpp"
@@ -77,7 +79,11 @@ CollectiveCost message_cost(Bytes bytes, bool across_nodes, const ClusterSpec& c
     const auto size = static_cast<double>(bytes.count());
     if (size == 0) return {};
     const bool across = across_nodes && cluster.inter_node.kind != InterNodeKind::nvlink;
-    const GroupPlacement pair = across ? GroupPlacement{2, 2, 1, 1} : GroupPlacement{2, 1, 2, 2};
+    const GroupPlacement pair =
+        across ? GroupPlacement{2, 2, 1, 1}
+               : GroupPlacement{2, 1, 2, 2,
+                                std::min(cluster.gpus_per_node, cluster.gpus_used) == 2 &&
+                                    cluster.intra_node == IntraNode::nvlink_pairs};
     require_links(pair, link_rates(cluster), cluster);
     return nccl::Communicator(pair, cluster).message(size);
 }

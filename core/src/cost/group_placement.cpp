@@ -55,6 +55,12 @@ std::uint64_t secondary_group(const TrainingConfig& training) {
                                                                  : training.secondary_shard_group;
 }
 
+/// Bridges join the cards 2i and 2i + 1 of a node: whether of groups with two ranks on a node both are always
+/// one such pair.
+bool all_bridged(const GroupShape& shape, std::uint64_t per_node) {
+    return shape.stride == 1 && (per_node == 2 || (shape.count == 2 && per_node % 2 == 0));
+}
+
 }  // namespace
 
 GroupSizes group_sizes(const TrainingConfig& training, std::uint64_t shard_group) {
@@ -99,7 +105,10 @@ GroupPlacement group_placement(GroupKind group, const GroupSizes& sizes, const C
     const std::uint64_t world = cluster.gpus_used;
     const std::uint64_t per_node = std::max<std::uint64_t>(1, std::min(cluster.gpus_per_node, world));
     const GroupShape shape = group_shape(group, sizes, world);
-    return worst_group(shape.stride, shape.count, world, per_node);
+    GroupPlacement placement = worst_group(shape.stride, shape.count, world, per_node);
+    placement.bridged = cluster.intra_node == IntraNode::nvlink_pairs && placement.ranks_per_node == 2 &&
+                        all_bridged(shape, per_node);
+    return placement;
 }
 
 GroupPlacement group_placement(GroupKind group, std::uint64_t shard_group, const ClusterSpec& cluster) {

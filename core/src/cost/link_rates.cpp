@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <string>
 
 #include "cost/constants.hpp"
@@ -7,28 +6,28 @@
 namespace zeroplan {
 namespace {
 
-std::uint64_t local_ranks(const ClusterSpec& cluster) {
-    return std::min(cluster.gpus_used, cluster.gpus_per_node);
+double nvlink_efficiency(const std::string& link, const cost::Constants& c) {
+    if (link == "nvlink5") return c.nvlink5_efficiency.value;
+    if (link == "nvlink4") return c.nvlink4_efficiency.value;
+    if (link == "nvlink3") return c.nvlink3_efficiency.value;
+    return c.nvlink2_efficiency.value;
 }
 
-/// A PCIe card whose catalogue link is PCIe, joined to one other by NVLink bridges.
-bool is_bridged_pair(const ClusterSpec& cluster) {
-    return cluster.intra_node == IntraNode::nvlink_pairs && cluster.gpu.link.starts_with("pcie") &&
-           local_ranks(cluster) <= 2;
+double nvlink_bytes_per_s(const GpuSpec& gpu, const cost::Constants& c) {
+    return gpu.link_bytes_per_s * nvlink_efficiency(gpu.link, c);
 }
 
-/// NVLink that joins two GPUs alone: a ring over more of them is bound by PCIe between the pairs. The pair's
-/// own NVLink isn't modelled beside it.
-bool crosses_pairs(const ClusterSpec& cluster) {
-    return cluster.intra_node == IntraNode::nvlink_pairs && cluster.gpu.link.starts_with("nvlink") &&
-           local_ranks(cluster) > 2;
+/// Between the two cards of a pair: of PCIe cards what bridges carry, else the NVLinks that join them.
+double bridge_bytes_per_s(const GpuSpec& gpu, const cost::Constants& c) {
+    if (gpu.link.starts_with("nvlink")) return nvlink_bytes_per_s(gpu, c);
+    const bool small = gpu.compute_capability == 86;
+    return (small ? c.small_bridge_bytes_per_s : c.bridge_bytes_per_s).value * c.nvlink4_efficiency.value;
 }
 
-double link_bytes_per_s(const ClusterSpec& cluster) {
-    if (crosses_pairs(cluster)) return cluster.host.pcie_bytes_per_s;
-    if (!is_bridged_pair(cluster)) return cluster.gpu.link_bytes_per_s;
-    const cost::Constants& c = cost::constants(cluster.calibration);
-    return (cluster.gpu.compute_capability == 86 ? c.small_bridge_bytes_per_s : c.bridge_bytes_per_s).value;
+/// Between the pairs there is PCIe, also of GPUs whose catalogue names their NVLinks.
+double bus_bytes_per_s(const ClusterSpec& cluster, const cost::Constants& c) {
+    const bool is_pcie = cluster.gpu.link.starts_with("pcie");
+    return (is_pcie ? cluster.gpu.link_bytes_per_s : cluster.host.pcie_bytes_per_s) * c.pcie_efficiency.value;
 }
 
 double network_efficiency(const ClusterSpec& cluster) {
@@ -37,28 +36,33 @@ double network_efficiency(const ClusterSpec& cluster) {
                : 1;
 }
 
-double link_efficiency(const ClusterSpec& cluster) {
-    const cost::Constants& c = cost::constants(cluster.calibration);
-    const std::string& link = cluster.gpu.link;
-    if (cluster.gpu.is_host) return 1;
-    if (is_bridged_pair(cluster)) return c.nvlink4_efficiency.value;
-    if (crosses_pairs(cluster)) return c.pcie_efficiency.value;
-    if (link == "nvlink5") return c.nvlink5_efficiency.value;
-    if (link == "nvlink4") return c.nvlink4_efficiency.value;
-    if (link == "nvlink3") return c.nvlink3_efficiency.value;
-    if (link.starts_with("nvlink")) return c.nvlink2_efficiency.value;
-    if (link == "xgmi") return c.xgmi_efficiency.value;
-    return c.pcie_efficiency.value *
+double intra_node_bytes_per_s(const ClusterSpec& cluster, const cost::Constants& c) {
+    const GpuSpec& gpu = cluster.gpu;
+    if (gpu.is_host) return gpu.link_bytes_per_s;
+    if (cluster.intra_node == IntraNode::nvlink_pairs) return bus_bytes_per_s(cluster, c);
+    if (gpu.link.starts_with("nvlink")) return nvlink_bytes_per_s(gpu, c);
+    if (gpu.link == "xgmi") return gpu.link_bytes_per_s * c.xgmi_efficiency.value;
+    return gpu.link_bytes_per_s * c.pcie_efficiency.value *
            (cluster.intra_node == IntraNode::pcie ? c.pcie_staging_efficiency.value : 1);
 }
 
 }  // namespace
 
+std::string intra_node_link_name(const ClusterSpec& cluster) {
+    const std::string& link = cluster.gpu.link;
+    if (cluster.intra_node == IntraNode::nvlink_pairs && link.starts_with("nvlink")) return "pcie";
+    return link.empty() ? "intra-node link" : link;
+}
+
 LinkRates link_rates(const ClusterSpec& cluster) {
     const cost::Constants& c = cost::constants(cluster.calibration);
-    return {link_bytes_per_s(cluster) * link_efficiency(cluster),
-            cluster.nodes > 1 ? cluster.inter_node.bytes_per_s_per_gpu * network_efficiency(cluster) : 0,
-            c.local_payload.value, c.network_payload.value};
+    const bool pairs = cluster.intra_node == IntraNode::nvlink_pairs && !cluster.gpu.is_host;
+    return {.intra_node_bytes_per_s = intra_node_bytes_per_s(cluster, c),
+            .bridge_bytes_per_s = pairs ? bridge_bytes_per_s(cluster.gpu, c) : 0,
+            .nic_bytes_per_s =
+                cluster.nodes > 1 ? cluster.inter_node.bytes_per_s_per_gpu * network_efficiency(cluster) : 0,
+            .local_share = c.local_payload.value,
+            .network_share = c.network_payload.value};
 }
 
 }  // namespace zeroplan

@@ -39,7 +39,14 @@ double distance(const Curve& curve, const GroupPlacement& placement) {
     return log_ratio(curve.ranks(), placement.ranks) + log_ratio(curve.nodes(), placement.nodes);
 }
 
-std::optional<Curve> nearest_curve(CollectiveKind kind, const GroupPlacement& placement, Points all) {
+/// Two ranks of a node that were measured alone were a bridged pair, where there are any.
+bool measured_on_bridge(const Curve& curve, const ClusterSpec& cluster) {
+    return cluster.intra_node == IntraNode::nvlink_pairs && curve.ranks() == 2 * curve.nodes();
+}
+
+std::optional<Curve> nearest_curve(CollectiveKind kind, const GroupPlacement& placement,
+                                   const ClusterSpec& cluster) {
+    const Points all = cluster.calibration.collectives;
     std::optional<Curve> best;
     const auto alike = [](const MeasuredPoint& a, const MeasuredPoint& b) {
         return a.kind == b.kind && a.ranks == b.ranks && a.nodes == b.nodes;
@@ -47,7 +54,8 @@ std::optional<Curve> nearest_curve(CollectiveKind kind, const GroupPlacement& pl
     for (std::size_t begin = 0, end = 0; begin < all.size(); begin = end) {
         while (end < all.size() && alike(all[begin], all[end])) ++end;
         const Curve curve{all.subspan(begin, end - begin)};
-        const bool same_links = (curve.nodes() > 1) == (placement.nodes > 1);
+        const bool same_links = (curve.nodes() > 1) == (placement.nodes > 1) &&
+                                measured_on_bridge(curve, cluster) == placement.bridged;
         if (all[begin].kind != kind || !same_links) continue;
         if (!best || distance(curve, placement) < distance(*best, placement)) best = curve;
     }
@@ -58,7 +66,8 @@ double law_seconds(CollectiveKind kind, double bytes, const Curve& curve, const 
     ClusterSpec as_built_in = cluster;
     as_built_in.calibration.collectives.clear();
     const std::uint64_t ranks_per_node = (curve.ranks() + curve.nodes() - 1) / curve.nodes();
-    const GroupPlacement placement{curve.ranks(), curve.nodes(), ranks_per_node, ranks_per_node};
+    const GroupPlacement placement{curve.ranks(), curve.nodes(), ranks_per_node, ranks_per_node,
+                                   measured_on_bridge(curve, cluster)};
     return collective_cost(kind, Bytes{static_cast<std::uint64_t>(bytes)}, placement, as_built_in).seconds();
 }
 
@@ -82,7 +91,7 @@ CollectiveCost in_time(CollectiveCost cost, double seconds) {
 
 CollectiveCost as_measured(const CollectiveCost& cost, CollectiveKind kind, const GroupPlacement& placement,
                            const ClusterSpec& cluster) {
-    const auto curve = nearest_curve(kind, placement, cluster.calibration.collectives);
+    const auto curve = nearest_curve(kind, placement, cluster);
     if (!curve) return cost;
     const double measured = seconds_on(*curve, cost.bytes);
     if (curve->ranks() == placement.ranks && curve->nodes() == placement.nodes)

@@ -55,6 +55,7 @@ void Communicator::set_load(CollectiveCost& cost, double bytes, std::uint64_t ni
     const std::uint64_t common = std::max<std::uint64_t>(1, std::gcd(nic, intra));
     cost.nic_weight = static_cast<std::uint32_t>(nic / common);
     cost.intra_weight = static_cast<std::uint32_t>(intra / common);
+    cost.on_bridge = law_.placement().bridged && intra > 0;
     cost.unit_bytes = bytes * static_cast<double>(common) / static_cast<double>(law_.placement().rails) /
                       static_cast<double>(law_.placement().ranks_per_node);
     cost.transfer_s = cost.bytes / cost.cap_bytes_per_s;

@@ -11,9 +11,17 @@ using Algorithm = CollectiveAlgorithm;
 using Protocol = CollectiveProtocol;
 constexpr double giga = 1e9;
 
-bool has_nvlink(const ClusterSpec& cluster) {
+/// Whether the communicator's ranks of a node reach each other over NVLink alone.
+bool has_nvlink(const GroupPlacement& placement, const ClusterSpec& cluster) {
     return cluster.intra_node == IntraNode::nvswitch || cluster.intra_node == IntraNode::nvlink_mesh ||
-           cluster.intra_node == IntraNode::nvlink_pairs;
+           placement.bridged;
+}
+
+/// With what the communicator's ranks of a node send to each other as the link.
+LinkRates rates_of(const GroupPlacement& placement, const ClusterSpec& cluster) {
+    LinkRates rates = link_rates(cluster);
+    rates.intra_node_bytes_per_s = intra_rate(rates, placement.bridged);
+    return rates;
 }
 
 /// As searched, or as the machine's own graph has them for communicators of all GPUs of a node.
@@ -34,9 +42,11 @@ double log2_floor(std::uint64_t n) {
 Law::Law(const GroupPlacement& placement, const ClusterSpec& cluster)
     : placement_(placement),
       gpu_(generation(cluster.gpu.compute_capability)),
-      intra_(has_nvlink(cluster) || cluster.intra_node == IntraNode::xgmi ? Hardware::nvlink : Hardware::pci),
-      rates_(link_rates(cluster)),
-      ll128_(cluster.gpu.compute_capability >= 70 && (has_nvlink(cluster) || placement.ranks_per_node == 1)),
+      intra_(has_nvlink(placement, cluster) || cluster.intra_node == IntraNode::xgmi ? Hardware::nvlink
+                                                                                     : Hardware::pci),
+      rates_(rates_of(placement, cluster)),
+      ll128_(cluster.gpu.compute_capability >= 70 &&
+             (has_nvlink(placement, cluster) || placement.ranks_per_node == 1)),
       nvls_(cluster.gpu.compute_capability >= 90 && cluster.intra_node == IntraNode::nvswitch &&
             placement.rails > 2),
       channels_(channels_of(placement, gpu_, rates_, cluster)) {}

@@ -169,7 +169,8 @@ std::vector<LinkLoadPoint> link_load_over_time(const Plan& plan, std::uint32_t r
         const double units_per_s = cost.unit_bytes / (timed.end_s - start);
         for (const auto& [moment, sign] : {std::pair{start, 1.0}, std::pair{timed.end_s, -1.0}}) {
             LinkLoadPoint& change = changes[moment];
-            change.intra_node_bytes_per_s += sign * cost.intra_weight * units_per_s;
+            (cost.on_bridge ? change.bridge_bytes_per_s : change.intra_node_bytes_per_s) +=
+                sign * cost.intra_weight * units_per_s;
             change.nic_bytes_per_s += sign * cost.nic_weight * units_per_s;
         }
     }
@@ -187,9 +188,10 @@ std::vector<LinkLoadPoint> link_load_over_time(const Plan& plan, std::uint32_t r
         now.intra_node_bytes_per_s =
             std::max(0.0, now.intra_node_bytes_per_s + change.intra_node_bytes_per_s);
         now.nic_bytes_per_s = std::max(0.0, now.nic_bytes_per_s + change.nic_bytes_per_s);
+        now.bridge_bytes_per_s = std::max(0.0, now.bridge_bytes_per_s + change.bridge_bytes_per_s);
         points.push_back(now);
     }
-    if (!points.empty()) points.back().intra_node_bytes_per_s = points.back().nic_bytes_per_s = 0;
+    if (!points.empty()) points.back() = {.time_s = points.back().time_s};
     return points;
 }
 

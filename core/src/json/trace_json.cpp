@@ -97,12 +97,14 @@ private:
 
     void add_link_load(std::uint32_t group, const StepTimeline& timeline) {
         const bool network = plan_.scenario.cluster.inter_node.bytes_per_s_per_gpu > 0;
-        const GpuSpec& gpu = plan_.scenario.cluster.gpu;
-        const std::string intra = quoted(gpu.link.empty() ? "intra-node link" : gpu.link);
+        const bool pairs = plan_.scenario.cluster.intra_node == IntraNode::nvlink_pairs;
+        const std::string intra = quoted(intra_node_link_name(plan_.scenario.cluster));
         for (const LinkLoadPoint& point : link_load_over_time(plan_, group, timeline))
-            event('C', "link load of a GPU (bytes/s)", group, 0, point.time_s,
-                  fmt::format("\"args\":{{{}:{:.6g}{}}}", intra, point.intra_node_bytes_per_s,
-                              network ? fmt::format(",\"nic\":{:.6g}", point.nic_bytes_per_s) : ""));
+            event(
+                'C', "link load of a GPU (bytes/s)", group, 0, point.time_s,
+                fmt::format("\"args\":{{{}:{:.6g}{}{}}}", intra, point.intra_node_bytes_per_s,
+                            network ? fmt::format(",\"nic\":{:.6g}", point.nic_bytes_per_s) : "",
+                            pairs ? fmt::format(",\"nvlink bridge\":{:.6g}", point.bridge_bytes_per_s) : ""));
     }
 
     static std::string categories(const CategoryBytes& live) {

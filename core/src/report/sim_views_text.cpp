@@ -149,11 +149,13 @@ void add_links(TextPage& page, const Plan& plan, const SimReport& report) {
     const std::size_t columns = page.width() > 110 ? 40 : 24;
     const std::vector<LinkLoadPoint> load = link_load_over_time(plan, number_of_slowest(report), slowest);
     const auto over_time = [&](const LinkLoad& link) -> std::string {
-        const bool nic = link.name == "nic";
-        if (!nic && link.name != gpu.link) return {};
-        return columns_of(
-            mean_load(load, nic ? &LinkLoadPoint::nic_bytes_per_s : &LinkLoadPoint::intra_node_bytes_per_s,
-                      slowest.step_time_s, link.bytes_per_s, columns));
+        double LinkLoadPoint::*carried = nullptr;
+        if (link.name == "nic") carried = &LinkLoadPoint::nic_bytes_per_s;
+        if (link.name == bridge_name) carried = &LinkLoadPoint::bridge_bytes_per_s;
+        if (link.name == intra_node_link_name(plan.scenario.cluster))
+            carried = &LinkLoadPoint::intra_node_bytes_per_s;
+        if (carried == nullptr) return {};
+        return columns_of(mean_load(load, carried, slowest.step_time_s, link.bytes_per_s, columns));
     };
     Table table({"", "links", "capacity of one", "carried by one", "busy", "over the step"});
     table.left(5);

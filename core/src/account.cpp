@@ -35,8 +35,8 @@ std::array<std::span<const Section>, 5> all_stages(const StepProgram& program) {
     return {one(program.load), one(program.init), first_step(program), program.step, one(program.save)};
 }
 
-Stages in_caching_allocator(const StepProgram& program) {
-    const std::vector<CachingPeak> found = caching_allocator_peaks(program, all_stages(program));
+Stages in_caching_allocator(const StepProgram& program, const CachingAllocatorOptions& options) {
+    const std::vector<CachingPeak> found = caching_allocator_peaks(program, all_stages(program), options);
     Stages result;
     for (std::size_t i = 0; i < found.size(); ++i) {
         result.peaks[i] = found[i].peak;
@@ -52,8 +52,10 @@ std::span<const Section> first_step(const StepProgram& program) {
 }
 
 RankGroup account(const StepProgram& program, std::uint32_t index, std::vector<RankRange> ranks,
-                  AllocatorKind allocator, const RuntimeMemory& runtime) {
-    Stages stages = allocator == AllocatorKind::arena ? in_arena(program) : in_caching_allocator(program);
+                  AllocatorKind allocator, const CachingAllocatorOptions& options,
+                  const RuntimeMemory& runtime) {
+    Stages stages =
+        allocator == AllocatorKind::arena ? in_arena(program) : in_caching_allocator(program, options);
     RankGroup group{.ranks = std::move(ranks), .program = index};
     for (std::size_t i = 0; i < stages.peaks.size(); ++i)
         group.phases.push_back({static_cast<Phase>(i), stages.peaks[i].allocated, stages.reserved[i], Bytes{},
@@ -70,10 +72,10 @@ RankGroup account(const StepProgram& program, std::uint32_t index, std::vector<R
     return group;
 }
 
-Bytes reserved_within(const StepProgram& program, Bytes room) {
+Bytes reserved_within(const StepProgram& program, Bytes room, const CachingAllocatorOptions& options) {
     const auto stages = all_stages(program);
     const std::span trained(stages.data(), stages.size() - 1);  // all but save
-    return caching_allocator_peaks(program, trained, {}, room.count()).back().reserved;
+    return caching_allocator_peaks(program, trained, options, room.count()).back().reserved;
 }
 
 void account_host(RankGroup& group, const HostPhases& of_one_rank, const ClusterSpec& cluster) {

@@ -24,7 +24,7 @@ struct Block {
 /// The plan's allocator by addresses.
 class Device {
 public:
-    explicit Device(AllocatorKind kind) : kind_(kind) {}
+    Device(AllocatorKind kind, const CachingAllocatorOptions& options) : kind_(kind), cache_(options) {}
 
     Block allocate(std::uint64_t bytes, std::uint32_t stream) {
         return kind_ == AllocatorKind::arena ? in_arena(bytes) : in_cache(bytes, stream);
@@ -63,7 +63,7 @@ public:
           model_(model_of(plan, plan.rank_groups[rank_group].program)),
           layout_(layout_of(plan, plan.rank_groups[rank_group].program)),
           arena_(plan.allocator == AllocatorKind::arena),
-          device_(plan.allocator),
+          device_(plan.allocator, plan.scenario.training.allocator),
           blocks_(program_.buffers.size()) {}
 
     std::string write() {

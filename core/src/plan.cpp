@@ -44,14 +44,16 @@ Bytes least_reserved(const Plan& plan, const RankGroup& group, Bytes room) {
     const Bytes reserved = group.wanted_reserved, allocated = highest_allocated(group);
     if (reserved <= room || plan.allocator != AllocatorKind::caching) return reserved;
     if (allocated > room) return allocated;  // which decides it
-    return std::min(reserved, reserved_within(plan.programs[group.program], room));
+    return std::min(reserved,
+                    reserved_within(plan.programs[group.program], room, plan.scenario.training.allocator));
 }
 
 /// Near the end of the device PyTorch's allocator gives free segments back, and keeps less than it would.
-void squeeze(RankGroup& group, const StepProgram& program, Bytes capacity) {
+void squeeze(RankGroup& group, const StepProgram& program, Bytes capacity,
+             const CachingAllocatorOptions& options) {
     const Bytes room = capacity - std::min(capacity, group.runtime);
     if (group.wanted_reserved <= room || highest_allocated(group) > room) return;
-    const Bytes reserved = reserved_within(program, room);
+    const Bytes reserved = reserved_within(program, room, options);
     if (reserved > room) return;  // runs out of memory: what it would need is what there is to say
     for (PhaseMemory& phase : group.phases)
         if (phase.phase != Phase::save) phase.peak_reserved = std::min(phase.peak_reserved, reserved);
@@ -246,12 +248,13 @@ Plan planned(const Scenario& scenario) {
     if (plan.allocator == AllocatorKind::caching)
         for (Constant& share : memory_interval_constants()) plan.constants.push_back(std::move(share));
     for (std::uint32_t i = 0; i < plan.programs.size(); ++i) {
-        plan.rank_groups.push_back(
-            account(plan.programs[i], i, std::move(engine.program_ranks[i]), engine.allocator, runtime));
+        plan.rank_groups.push_back(account(plan.programs[i], i, std::move(engine.program_ranks[i]),
+                                           engine.allocator, plan.scenario.training.allocator, runtime));
         RankGroup& group = plan.rank_groups.back();
         group.wanted_reserved = deciding_phase(group).peak_reserved;
         if (plan.allocator == AllocatorKind::caching)
-            squeeze(group, plan.programs[i], scenario.cluster.gpu.memory_usable);
+            squeeze(group, plan.programs[i], scenario.cluster.gpu.memory_usable,
+                    plan.scenario.training.allocator);
         if (!engine.host.empty()) account_host(plan.rank_groups.back(), engine.host[i], scenario.cluster);
     }
     plan.memory = summarise(plan, runtime);

@@ -84,11 +84,15 @@ void warn_of_memory(Plan& plan) {
     if (worst.wanted_reserved > worst.peak_reserved && memory.verdict == Verdict::marginal)
         plan.warnings.push_back(
             {"allocator_retries",
-             fmt::format("PyTorch's allocator would reserve {} and has to give free segments back to stay "
-                         "within {}, which stalls the GPU (num_alloc_retries counts it); a smaller "
-                         "micro-batch or expandable_segments avoids it",
-                         format_gib(worst.wanted_reserved),
-                         format_gib(memory.capacity - std::min(memory.capacity, worst.runtime)))});
+             fmt::format(
+                 "PyTorch's allocator would reserve {} and has to give free segments back to stay "
+                 "within {}, which stalls the GPU (num_alloc_retries counts it); a smaller "
+                 "micro-batch{} avoids it",
+                 format_gib(worst.wanted_reserved),
+                 format_gib(memory.capacity - std::min(memory.capacity, worst.runtime)),
+                 plan.scenario.training.allocator.expandable_segments
+                     ? ""
+                     : " or expandable_segments (--set /training/allocator/expandable_segments=true)")});
     if (save.peak_reserved + worst.runtime > memory.capacity && memory.verdict != Verdict::does_not_fit)
         plan.warnings.push_back(
             {"save_does_not_fit",

@@ -25,8 +25,8 @@ StepMemory in_arena(const StepProgram& program) {
     return memory;
 }
 
-StepMemory in_caching_allocator(const StepProgram& program) {
-    CachingReplay replay(program);
+StepMemory in_caching_allocator(const StepProgram& program, const CachingAllocatorOptions& options) {
+    CachingReplay replay(program, options);
     const auto ignore = [](std::uint32_t, std::uint64_t, OperationId) {};
     replay.play({&program.load, 1}, ignore);
     replay.play({&program.init, 1}, ignore);
@@ -75,7 +75,9 @@ Bytes StepMemory::peak() const {
 
 StepMemory step_memory(const Plan& plan, std::uint32_t rank_group) {
     const StepProgram& program = plan.programs.at(plan.rank_groups.at(rank_group).program);
-    return plan.allocator == AllocatorKind::arena ? in_arena(program) : in_caching_allocator(program);
+    return plan.allocator == AllocatorKind::arena
+               ? in_arena(program)
+               : in_caching_allocator(program, plan.scenario.training.allocator);
 }
 
 }  // namespace zeroplan

@@ -34,6 +34,21 @@ TEST(ReservedWithin, KeepsSegmentsThatAreInUse) {
     EXPECT_EQ(reserved_within(program, Bytes{60 * mib}), Bytes{70 * mib});
 }
 
+// An expandable segment grows from the 60 MiB that are free to 80 instead of leaving a hole beside them.
+TEST(ReservedWithin, GrowsExpandableSegments) {
+    const StepProgram program = loading({60 * mib, 80 * mib}, {Allocate{0}, Free{0}, Allocate{1}, Free{1}});
+    EXPECT_EQ(reserved_within(program, Bytes{200 * mib}, {.expandable_segments = true}), Bytes{80 * mib});
+}
+
+TEST(Account, ReservesByTheAllocatorsOptions) {
+    const StepProgram program = loading({60 * mib, 80 * mib}, {Allocate{0}, Free{0}, Allocate{1}, Free{1}});
+    const auto reserved = [&](const CachingAllocatorOptions& options) {
+        return account(program, 0, {{0, 0}}, AllocatorKind::caching, options, {}).peak_reserved;
+    };
+    EXPECT_EQ(reserved({}), Bytes{140 * mib});
+    EXPECT_EQ(reserved({.expandable_segments = true}), Bytes{80 * mib});
+}
+
 // What doesn't fit is reserved all the same, and free segments go back whenever there is more of it.
 TEST(ReservedWithin, SaysHowMuchIsNeededWhereItDoesNotFit) {
     const StepProgram program =

@@ -6,17 +6,11 @@
 #include <span>
 #include <vector>
 
+#include "zeroplan/caching_allocator_options.hpp"
 #include "zeroplan/memory_timeline.hpp"
 #include "zeroplan/step_program.hpp"
 
 namespace zeroplan {
-
-/// PYTORCH_CUDA_ALLOC_CONF, as far as it changes what is reserved.
-struct CachingAllocatorOptions {
-    bool expandable_segments = false;
-    std::optional<std::uint64_t> max_split_size_bytes;  ///< nullopt: no limit
-    friend bool operator==(const CachingAllocatorOptions&, const CachingAllocatorOptions&) = default;
-};
 
 /// PyTorch's caching allocator for one device, without the device: blocks, segments and what stays reserved.
 ///

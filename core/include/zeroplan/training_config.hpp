@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "zeroplan/caching_allocator_options.hpp"
 #include "zeroplan/dtype.hpp"
 
 namespace zeroplan {
@@ -85,6 +86,7 @@ struct TrainingConfig {
     std::vector<std::uint64_t> pipeline_layout;
     std::vector<std::string> freeze;
     FsdpOptions fsdp;
+    CachingAllocatorOptions allocator;  ///< of the engines that run on PyTorch
     std::string engine_version;
     std::string adapter_json, deepspeed_json, megatron_json, fp8_json, moe_json;  ///< "" = absent
     friend bool operator==(const TrainingConfig&, const TrainingConfig&) = default;

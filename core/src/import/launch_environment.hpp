@@ -21,8 +21,9 @@ Environment environment_of(const std::vector<ShellLine>& lines);
 /// Whether a line of `text` sets one of them.
 bool sets_environment(std::string_view text);
 
-/// States the algorithm and protocol that NCCL is held to, and reports every other variable, so that none is
-/// lost unnoticed.
+/// States what changes the plan: PyTorch's allocator, and the algorithm and protocol that NCCL is held to;
+/// reports every other variable of NCCL's, so that none is lost unnoticed. The allocator is stated where the
+/// import says which engine trains, for the native one has none.
 void import_environment(Import& import, const Environment& environment);
 
 }  // namespace zeroplan

@@ -115,6 +115,22 @@ void read_moe(TrainingInput& input, const ObjectReader& moe) {
     input.config.moe_json = moe.value().dump();
 }
 
+/// source: c10/cuda/CUDAAllocatorConfig.cpp, parseMaxSplitSize: more than kLargeBuffer, 20 MiB.
+constexpr std::uint64_t least_max_split = (20ULL << 20) + 1;
+
+void read_allocator(TrainingInput& input, const ObjectReader& allocator) {
+    allocator.allow_only({"expandable_segments", "max_split_size_bytes"});
+    input.config.allocator = {allocator.boolean("expandable_segments").value_or(false),
+                              allocator.integer("max_split_size_bytes", least_max_split, 1ULL << 50)};
+}
+
+ordered_json allocator_to_json(const CachingAllocatorOptions& options) {
+    ordered_json out;
+    if (options.expandable_segments) out["expandable_segments"] = true;
+    if (options.max_split_size_bytes) out["max_split_size_bytes"] = *options.max_split_size_bytes;
+    return out;
+}
+
 template <typename Read>
 void read_object(TrainingInput& input, const ObjectReader& training, const char* key, Read read) {
     if (const auto object = training.object(key)) read(input, *object);
@@ -143,6 +159,10 @@ void read_engine_objects(TrainingInput& input, const ObjectReader& training) {
     check_owner(training, "fsdp", engine, {fsdp1, fsdp2, megatron_fsdp, native});
     check_owner(training, "deepspeed", engine, {deepspeed});
     check_owner(training, "megatron", engine, {megatron, megatron_fsdp});
+    // The native engine has an arena of its own, and llm.c calls cudaMalloc once.
+    check_owner(training, "allocator", engine,
+                {single, ddp, ddp_zero_optimizer, deepspeed, fsdp1, fsdp2, megatron, megatron_fsdp});
+    read_object(input, training, "allocator", read_allocator);
     read_object(input, training, "fsdp", read_fsdp);
     if (const auto deepspeed = training.object("deepspeed")) {
         input.config.deepspeed_json = deepspeed->value().dump();
@@ -159,6 +179,8 @@ void read_engine_objects(TrainingInput& input, const ObjectReader& training) {
 
 void write_engine_objects(ordered_json& training, const TrainingConfig& config) {
     if (const ordered_json fsdp = fsdp_to_json(config.fsdp); !fsdp.empty()) training["fsdp"] = fsdp;
+    if (const ordered_json allocator = allocator_to_json(config.allocator); !allocator.empty())
+        training["allocator"] = allocator;
     for (const auto& [key, text] : {std::pair{"deepspeed", &config.deepspeed_json},
                                     {"megatron", &config.megatron_json},
                                     {"adapter", &config.adapter_json},

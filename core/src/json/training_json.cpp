@@ -60,7 +60,8 @@ constexpr std::string_view keys[] = {"engine",
                                      "fsdp",
                                      "megatron",
                                      "engine_version",
-                                     "moe"};
+                                     "moe",
+                                     "allocator"};
 
 void read_degree(std::uint64_t& value, const ObjectReader& object, std::string_view key,
                  std::uint64_t most = largest_degree) {

@@ -32,6 +32,7 @@ TEST(LaunchImport, CountsRanksAndNotLauncherTasks) {
     EXPECT_EQ(import.figure("tokens_per_step"), 1048576);
     EXPECT_EQ(import.figure("network_adapters_per_node"), 4);
     EXPECT_EQ(import.figure("expandable_segments"), 1);
+    EXPECT_EQ(stated(import, "/training/allocator/expandable_segments"), "true");
     EXPECT_THAT(finding(import, Finding::resolved, "--ntasks-per-node").message, HasSubstr("not ranks"));
     EXPECT_EQ(stated(import, "/training/engine"), "\"deepspeed\"");
     EXPECT_THAT(finding(import, Finding::missing, "--deepspeed").hint, HasSubstr("z3_auto_hf.json"));
@@ -63,6 +64,25 @@ TEST(LaunchImport, KnowsTheLaunchers) {
                             "--nproc_per_node gpu t.py\n")
                   .figure("world_size"),
               8);
+}
+
+TEST(LaunchImport, StatesPyTorchsAllocator) {
+    const Import import = import_script(
+        "export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True,max_split_size_mb:128,"
+        "garbage_collection_threshold:0.8\ntorchrun --nproc_per_node 8 t.py --fsdp full_shard\n");
+    EXPECT_EQ(stated(import, "/training/allocator/expandable_segments"), "true");
+    EXPECT_EQ(stated(import, "/training/allocator/max_split_size_bytes"), "134217728");
+    EXPECT_THAT(finding(import, Finding::ignored, "PYTORCH_CUDA_ALLOC_CONF").message,
+                HasSubstr("garbage_collection_threshold:0.8 is not counted"));
+}
+
+TEST(LaunchImport, AsksForTheEngineThatHasTheAllocator) {
+    // Without an engine the scenario's is the native one, which has an arena of its own.
+    const Import import =
+        import_script("PYTORCH_ALLOC_CONF=expandable_segments:True torchrun --nproc_per_node 8 t.py\n");
+    EXPECT_EQ(import.figure("expandable_segments"), 1);
+    EXPECT_THAT(finding(import, Finding::missing, "PYTORCH_ALLOC_CONF").hint,
+                HasSubstr("--set /training/allocator/expandable_segments=true"));
 }
 
 TEST(LaunchImport, TakesWhatNcclIsHeldTo) {

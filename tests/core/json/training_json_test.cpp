@@ -111,6 +111,30 @@ TEST(ReadTraining, RefusesObjectsOfOtherEngines) {
               "/training/fsdp/wrap");
 }
 
+TEST(ReadTraining, ReadsPyTorchsAllocator) {
+    const TrainingConfig config = defaults(
+        R"({"engine": "fsdp2", "allocator": {"expandable_segments": true, "max_split_size_bytes": 134217728}})");
+    EXPECT_EQ(config.allocator, (CachingAllocatorOptions{true, 134217728}));
+    EXPECT_EQ(training_to_json(config)["allocator"].dump(),
+              R"({"expandable_segments":true,"max_split_size_bytes":134217728})");
+    EXPECT_FALSE(training_to_json(defaults(R"({"engine": "fsdp2"})")).contains("allocator"));
+}
+
+TEST(ReadTraining, RefusesAnAllocatorThatPyTorchRefuses) {
+    // More than 20 MiB, as CUDAAllocatorConfig demands.
+    const Error error =
+        error_of([] { read(R"({"engine": "ddp", "allocator": {"max_split_size_bytes": 20971520}})"); });
+    EXPECT_EQ(error.place().pointer, "/training/allocator/max_split_size_bytes");
+    for (const char* engine : {"native", "llm_c"}) {
+        const std::string text =
+            std::string(R"({"engine": ")") + engine + R"(", "allocator": {"expandable_segments": true}})";
+        const Error refused = error_of([&] { read(text.c_str()); });
+        EXPECT_EQ(refused.place().pointer, "/training/allocator");
+        EXPECT_THAT(refused.message(), HasSubstr(std::string("no meaning for engine ") + engine));
+        EXPECT_THAT(refused.hint(), HasSubstr("fsdp2"));
+    }
+}
+
 TEST(ReadTraining, MegatronFsdpsStrategyIsTheStage) {
     const auto stage = [](const char* text) { return with_engine_defaults(read(text)).zero_stage; };
     EXPECT_EQ(stage(R"({"engine": "megatron_fsdp"})"), 3U);

@@ -120,20 +120,16 @@ InstanceId ActivationWalk::make(std::uint32_t block, std::uint32_t tensor, Buffe
 ActivationWalk::Counts ActivationWalk::future_users(std::uint32_t block, bool keep) const {
     const BlockKind& kind = kind_of(block);
     Counts users(kind.tensors.size(), 0);
-    bool drops_core = false;
     for (const Operator& op : kind.operators) {
         for (const std::uint32_t tensor : op.inputs) ++users[tensor];
         if (!keep) continue;
-        for (const std::uint32_t tensor : op.saved) {
-            if (is_dropped(block, tensor)) {
-                drops_core = true;
-            } else {
-                ++users[tensor];
-            }
-        }
+        for (const std::uint32_t tensor : op.saved)
+            if (!is_dropped(block, tensor)) ++users[tensor];
     }
-    if (drops_core)
-        for (const std::uint32_t tensor : attention_core_inputs(kind)) ++users[tensor];
+    if (keep)
+        for (const RecomputeSegment& segment : segments_of(block))
+            for (const std::uint32_t tensor : segment.inputs)
+                if (!is_dropped(block, tensor)) ++users[tensor];
     return users;
 }
 

@@ -1,6 +1,8 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "engines/activation_offload.hpp"
@@ -56,6 +58,11 @@ public:
     /// gradient that came in stay until the block's backward has ended.
     void use_reentrant_checkpoints() { reentrant_checkpoints_ = true; }
 
+    /// What runs again alone in backward, by block kind, in place of what training.recompute says.
+    void recompute_segments(std::vector<RecomputeSegments> segments) {
+        policy_.segments = std::move(segments);
+    }
+
     /// Offloaded activations hold up the stream that computes (ActivationOffload::block_on_copies).
     void block_on_copies(std::uint64_t parts) { offload_.block_on_copies(parts); }
 
@@ -78,8 +85,13 @@ private:
     bool is_kept(std::uint32_t block, std::uint32_t tensor) const {
         return policy_.kept[model_.blocks[block].kind][tensor];
     }
+    const RecomputeSegments& segments_of(std::uint32_t block) const {
+        return policy_.segments[model_.blocks[block].kind];
+    }
+    /// The segment that makes the tensor again; none: it is kept, or never read again.
+    std::optional<std::size_t> segment_of(std::uint32_t block, std::uint32_t tensor) const;
     bool is_dropped(std::uint32_t block, std::uint32_t tensor) const {
-        return policy_.dropped[model_.blocks[block].kind][tensor];
+        return segment_of(block, tensor).has_value();
     }
     bool runs_again(std::uint32_t block, std::uint32_t op) const {
         return policy_.wanted[model_.blocks[block].kind][op];
@@ -104,7 +116,8 @@ private:
     /// `holds_output`: its output stays until the block's backward has ended.
     void recompute(std::uint32_t block, const Hooks& hooks, bool holds_output);
     void recompute_block(std::uint32_t block, const Hooks& hooks);
-    void recompute_attention_core(std::uint32_t block, const Hooks& hooks);
+    /// Unless it has run again in this backward; what it reads of another segment runs again before it.
+    void recompute_segment(std::uint32_t block, std::size_t segment, const Hooks& hooks);
     void run_backward(std::uint32_t block, const Hooks& hooks, bool accumulate_after_first);
     void run_backward_operator(std::uint32_t block, std::uint32_t op, Instances& gradients,
                                const Hooks& hooks, bool accumulate_after_first);
@@ -128,6 +141,7 @@ private:
     std::vector<std::uint32_t> unit_of_parameter_;
     GradientSums sums_;
     RecomputePolicy policy_;
+    std::vector<bool> ran_again_;  ///< by segment of the block whose backward runs
     OperatorIssue issue_;
     TensorInstances live_;
     ActivationOffload offload_;

@@ -31,14 +31,10 @@ void ActivationWalk::run_backward(std::uint32_t block, const Hooks& hooks, bool 
     Instances gradients(kind.tensors.size(), no_instance);
     gradients[kind.output] = incoming_gradient_;
     if (kind.context_tensor) gradients[*kind.context_tensor] = context_gradient_;
-    bool core_is_dropped = true;
+    ran_again_.assign(segments_of(block).size(), false);
     for (auto op = static_cast<std::uint32_t>(kind.operators.size()); op-- > 0;) {
-        const auto& saved = kind.operators[op].saved;
-        if (core_is_dropped &&
-            std::any_of(saved.begin(), saved.end(), [&](auto t) { return is_dropped(block, t); })) {
-            recompute_attention_core(block, hooks);
-            core_is_dropped = false;
-        }
+        for (const std::uint32_t tensor : kind.operators[op].saved)
+            if (const auto segment = segment_of(block, tensor)) recompute_segment(block, *segment, hooks);
         run_backward_operator(block, op, gradients, hooks, accumulate_after_first);
     }
     if (kind.context_tensor) context_gradient_ = gradients[*kind.context_tensor];

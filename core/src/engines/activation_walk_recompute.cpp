@@ -33,21 +33,35 @@ void ActivationWalk::recompute_block(std::uint32_t block, const Hooks& hooks) {
     if (kind.context_tensor) live_.release(tensors[*kind.context_tensor]);
 }
 
-void ActivationWalk::recompute_attention_core(std::uint32_t block, const Hooks& hooks) {
+std::optional<std::size_t> ActivationWalk::segment_of(std::uint32_t block, std::uint32_t tensor) const {
+    const RecomputeSegments& segments = segments_of(block);
+    for (std::size_t s = 0; s < segments.size(); ++s)
+        if (segments[s].made[tensor]) return s;
+    return std::nullopt;
+}
+
+void ActivationWalk::recompute_segment(std::uint32_t block, std::size_t number, const Hooks& hooks) {
+    if (ran_again_[number]) return;
+    ran_again_[number] = true;
     const BlockKind& kind = kind_of(block);
+    const RecomputeSegment& segment = segments_of(block)[number];
+    for (const std::uint32_t tensor : segment.inputs)
+        if (const auto maker = segment_of(block, tensor)) recompute_segment(block, *maker, hooks);
     Counts users(kind.tensors.size(), 0);
-    for (const Operator& op : kind.operators) {
-        if (op.attention_core)
-            for (const std::uint32_t tensor : op.inputs) ++users[tensor];
-        for (const std::uint32_t tensor : op.saved)
-            if (is_dropped(block, tensor)) ++users[tensor];
+    for (std::size_t op = 0; op < kind.operators.size(); ++op) {
+        if (segment.operators[op])
+            for (const std::uint32_t tensor : kind.operators[op].inputs) ++users[tensor];
+        for (const std::uint32_t tensor : kind.operators[op].saved)
+            if (segment.made[tensor]) ++users[tensor];
     }
-    const std::vector<std::uint32_t> inputs = attention_core_inputs(kind);
-    for (const std::uint32_t tensor : inputs) live_.use(tensors_[block][tensor], users[tensor]);
+    for (const RecomputeSegment& other : segments_of(block))
+        for (const std::uint32_t tensor : other.inputs)
+            if (segment.made[tensor]) ++users[tensor];
+    for (const std::uint32_t tensor : segment.inputs) live_.use(tensors_[block][tensor], users[tensor]);
     for (std::uint32_t op = 0; op < kind.operators.size(); ++op)
-        if (kind.operators[op].attention_core)
-            run_forward_operator(block, op, ComputePhase::recompute, users, hooks);
-    for (const std::uint32_t tensor : inputs) live_.release(tensors_[block][tensor]);  // held since forward
+        if (segment.operators[op]) run_forward_operator(block, op, ComputePhase::recompute, users, hooks);
+    for (const std::uint32_t tensor : segment.inputs)
+        live_.release(tensors_[block][tensor]);  // held for this since it was made
 }
 
 }  // namespace zeroplan

@@ -1,7 +1,10 @@
 #include "engines/megatron_checks.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
+#include "engines/megatron_recompute.hpp"
 #include "engines/refusals.hpp"
 
 namespace zeroplan {
@@ -41,8 +44,6 @@ void check_optimizer(const TrainingConfig& t) {
 void check_kernels(const TrainingConfig& t) {
     refuse_word(t, "recompute", t.recompute, Recompute::selective_op,
                 "that is torchtitan's policy; use none, selective, selective_layer or full");
-    refuse_list(t, "recompute_modules", t.recompute_modules,
-                "use recompute: none, selective, selective_layer or full");
     refuse_word(t, "kernels", t.kernels, Kernels::compiled,
                 "use fused (Transformer Engine) or eager (transformer_impl local)");
     refuse_word(t, "attention", t.attention, AttentionKernel::sdpa,
@@ -89,11 +90,12 @@ void check_megatron(const Scenario& scenario, const MegatronOptions& options) {
     check_trained(t);
     check_optimizer(t);
     check_kernels(t);
+    check_recompute_modules(scenario, options);
     check_offload(t);
     check_parallelism(scenario, options);
 }
 
-std::vector<Warning> megatron_warnings(const Scenario& scenario, const MegatronOptions&) {
+std::vector<Warning> megatron_warnings(const Scenario& scenario, const MegatronOptions& options) {
     const TrainingConfig& t = scenario.training;
     std::vector<Warning> warnings;
     const auto no_effect = [&](const char* key, const std::string& value) {
@@ -104,6 +106,13 @@ std::vector<Warning> megatron_warnings(const Scenario& scenario, const MegatronO
         if (t.expert_tensor_parallel != t.tensor_parallel)
             no_effect("expert_tensor_parallel", fmt::format("{}", t.expert_tensor_parallel));
     }
+    const auto& modules = t.recompute_modules;
+    const bool latent = scenario.model.decoder && scenario.model.decoder->latent_attention;
+    if (options.transformer_engine && !has_experts(scenario) && !latent &&
+        std::find(modules.begin(), modules.end(), "norm") != modules.end())
+        warnings.push_back({"no_effect",
+                            "recompute_modules' norm has no effect: Transformer Engine's linears contain the "
+                            "norms of a dense layer"});
     if (t.fp8_json.find("\"mxfp8\"") != std::string::npos)
         warnings.push_back(
             {"fp8_recipe",

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "engines/megatron_recompute.hpp"
 #include "engines/torch_units.hpp"
 
 namespace zeroplan {
@@ -52,6 +53,9 @@ std::unique_ptr<ActivationWalk> MegatronPasses::take_walk() {
                                                      parameter_owners(stage_.model()), no_buffer,
                                                      ActivationWalk::GradientSums::fresh);
         walk->use_reentrant_checkpoints();
+        if (!stage_.training().recompute_modules.empty())
+            walk->recompute_segments(
+                megatron_segments(stage_.model(), stage_.training(), stage_.options().transformer_engine));
         return walk;
     }
     std::unique_ptr<ActivationWalk> walk = std::move(idle_walks_.back());

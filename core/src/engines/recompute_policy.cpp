@@ -1,17 +1,17 @@
 #include "engines/recompute_policy.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace zeroplan {
 namespace {
 
-/// Tensors of `kind` that its attention core makes.
-std::vector<bool> attention_core_outputs(const BlockKind& kind) {
-    std::vector<bool> made(kind.tensors.size(), false);
-    for (const Operator& op : kind.operators)
-        if (op.attention_core)
-            for (const std::uint32_t tensor : op.outputs) made[tensor] = true;
-    return made;
+RecomputeSegments attention_core(const BlockKind& kind) {
+    std::vector<bool> operators;
+    for (const Operator& op : kind.operators) operators.push_back(op.attention_core);
+    RecomputeSegments segments;
+    if (auto core = recompute_segment(kind, std::move(operators))) segments.push_back(std::move(*core));
+    return segments;
 }
 
 /// Tensors of `kind` that torchtitan's per-operator policy keeps: every fused attention's outputs and the
@@ -74,25 +74,35 @@ std::vector<bool> checkpointed_blocks(const ModelSpec& model, const TrainingConf
 
 }  // namespace
 
-std::vector<std::uint32_t> attention_core_inputs(const BlockKind& kind) {
-    const std::vector<bool> made = attention_core_outputs(kind);
-    std::vector<std::uint32_t> inputs;
-    for (const Operator& op : kind.operators) {
-        if (!op.attention_core) continue;
+std::optional<RecomputeSegment> recompute_segment(const BlockKind& kind, std::vector<bool> operators) {
+    RecomputeSegment segment{.operators = std::move(operators),
+                             .made = std::vector<bool>(kind.tensors.size(), false),
+                             .inputs = {}};
+    for (std::size_t o = 0; o < kind.operators.size(); ++o)
+        if (segment.operators[o])
+            for (const std::uint32_t tensor : kind.operators[o].outputs) segment.made[tensor] = true;
+    const auto is_made = [&](std::uint32_t tensor) { return segment.made[tensor]; };
+    bool is_read = false;
+    for (std::size_t o = 0; o < kind.operators.size(); ++o) {
+        const Operator& op = kind.operators[o];
+        is_read = is_read || std::any_of(op.saved.begin(), op.saved.end(), is_made);
+        if (!segment.operators[o]) continue;
         for (const std::uint32_t tensor : op.inputs)
-            if (!made[tensor] && std::find(inputs.begin(), inputs.end(), tensor) == inputs.end())
-                inputs.push_back(tensor);
+            if (!is_made(tensor) &&
+                std::find(segment.inputs.begin(), segment.inputs.end(), tensor) == segment.inputs.end())
+                segment.inputs.push_back(tensor);
     }
-    return inputs;
+    if (!is_read) return std::nullopt;
+    return segment;
 }
 
 RecomputePolicy recompute_policy(const ModelSpec& model, const TrainingConfig& training) {
     RecomputePolicy policy{
-        .checkpointed = checkpointed_blocks(model, training), .dropped = {}, .kept = {}, .wanted = {}};
+        .checkpointed = checkpointed_blocks(model, training), .segments = {}, .kept = {}, .wanted = {}};
     for (const BlockKind& kind : model.block_kinds) {
         const std::vector<bool> nothing(kind.tensors.size(), false);
         const auto asks = [&](Recompute level) { return training.recompute == level && kind.is_layer; };
-        policy.dropped.push_back(asks(Recompute::selective) ? attention_core_outputs(kind) : nothing);
+        policy.segments.push_back(asks(Recompute::selective) ? attention_core(kind) : RecomputeSegments{});
         policy.kept.push_back(asks(Recompute::selective_op) ? outputs_kept_by_policy(kind) : nothing);
         if (training.kernels == Kernels::compiled) forget_unread(kind, policy.kept.back());
         policy.wanted.push_back(operators_wanted_again(kind, policy.kept.back()));

@@ -31,12 +31,14 @@ TEST(RecomputePolicy, DropsWhatTheAttentionCoreMakes) {
     training.recompute = Recompute::selective;
     const RecomputePolicy policy = recompute_policy(model, training);
     const std::uint32_t layer = model.blocks[1].kind;
-    const std::vector<std::uint32_t> inputs = attention_core_inputs(model.block_kinds[layer]);
+    ASSERT_EQ(policy.segments[layer].size(), 1U);
+    const RecomputeSegment& core = policy.segments[layer][0];
+    const std::vector<std::uint32_t>& inputs = core.inputs;
     EXPECT_EQ(inputs.size(), 2U);  // query and key: the product with the values is not part of it
-    for (const std::uint32_t tensor : inputs) EXPECT_FALSE(policy.dropped[layer][tensor]);
+    for (const std::uint32_t tensor : inputs) EXPECT_FALSE(core.made[tensor]);
     for (const Operator& op : model.block_kinds[layer].operators)
         for (const std::uint32_t tensor : op.outputs)
-            EXPECT_EQ(policy.dropped[layer][tensor], op.attention_core) << op.name;
+            EXPECT_EQ(core.made[tensor], op.attention_core) << op.name;
 }
 
 // Nothing reads the last product's output again but the next layer, which has it.

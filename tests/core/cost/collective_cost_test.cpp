@@ -234,8 +234,8 @@ TEST(CollectiveCost, HostRanksCopyThroughSharedMemory) {
 }
 
 TEST(CollectiveCost, ARingOverSeveralNvlinkPairsCrossesPcie) {
-    // Four A100 in two NVLink pairs behind PCIe 4: 24 of 32 GB/s (NCCL topo.h), as NCCL's graph of such a node
-    // says.
+    // Four A100 in two NVLink pairs behind PCIe 4: 24 of 32 GB/s (NCCL topo.h), as NCCL's graph of such a
+    // node says.
     ClusterSpec pairs = test_cluster(1, 4);
     pairs.gpu.link = "nvlink3";
     pairs.gpu.link_bytes_per_s = 300e9;

@@ -132,7 +132,8 @@ Simulated read_simulation(const QByteArray& report_json, const QByteArray& table
     const QJsonObject report = object(report_json, "report");
     Simulated result;
     result.throughput = {number(report, "tokens_per_s_per_gpu"), number(report, "model_flops_per_s_per_gpu"),
-                         number(report, "mfu")};
+                         number(report, "mfu"), number(report, "hardware_flops_per_s_per_gpu"),
+                         number(report, "hfu")};
     result.wall_s = number(report, "wall_s");
     for (const QJsonValue& step : report.value("step_times").toArray()) {
         result.rank_groups.push_back(figures(step.toObject()));

@@ -9,6 +9,7 @@
 #include "account.hpp"
 #include "engines/engine.hpp"
 #include "plan_warnings.hpp"
+#include "runs_all_reduce.hpp"
 #include "zeroplan/collective_cost.hpp"
 #include "zeroplan/memory_interval.hpp"
 #include "zeroplan/runtime_memory.hpp"
@@ -170,16 +171,6 @@ std::uint64_t ring_bytes_sent(CollectiveKind kind, std::uint64_t bytes, std::uin
     if (n <= 1) return 0;
     const std::uint64_t passes = kind == CollectiveKind::all_reduce ? 2 : 1;
     return passes * (bytes - bytes / n);
-}
-
-bool runs_all_reduce(const std::vector<StepProgram>& programs) {
-    for (const StepProgram& program : programs)
-        for (const Section& section : program.step)
-            for (const Operation& operation : section.operations)
-                if (const auto* collective = std::get_if<Collective>(&operation.body);
-                    collective != nullptr && collective->kind == CollectiveKind::all_reduce)
-                    return true;
-    return false;
 }
 
 void add_message(CommunicationVolume& volume, std::uint64_t repeat, const Transfer& transfer) {

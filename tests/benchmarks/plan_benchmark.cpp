@@ -1,6 +1,7 @@
 #include <benchmark/benchmark.h>
 
 #include "scenarios.hpp"
+#include "zeroplan/estimate.hpp"
 #include "zeroplan/remedies.hpp"
 #include "zeroplan/step_timeline.hpp"
 
@@ -41,6 +42,22 @@ BENCHMARK_CAPTURE(make_plan, llama_3_70b_megatron, "llama-3-70b",
                      "tensor_parallel": 8, "pipeline_parallel": 4, "gradient_accumulation_steps": 8)")
     ->Arg(1024)
     ->Unit(benchmark::kMillisecond);
+
+/// Peaks alone, from a scenario that is read already.
+void estimate_memory(benchmark::State& state, const char* model, const char* training) {
+    const zeroplan::Scenario scenario = zeroplan::benchmarks::scenario_of(model, state.range(0), training);
+    for (auto _ : state) benchmark::DoNotOptimize(zeroplan::estimate_memory(scenario));
+}
+BENCHMARK_CAPTURE(estimate_memory, llama_3_70b, "llama-3-70b", zero_3)
+    ->Arg(1024)
+    ->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(estimate_memory, llama_3_405b, "llama-3-405b", zero_3)
+    ->Arg(16384)
+    ->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(estimate_memory, llama_3_70b_fsdp2, "llama-3-70b",
+                  R"("engine": "fsdp2", "zero_stage": 3, "recompute": "full")")
+    ->Arg(1024)
+    ->Unit(benchmark::kMicrosecond);
 
 /// What makes a plan fit that doesn't: many plans, without recompute at micro-batch 32.
 void find_remedies(benchmark::State& state, const char* model) {

@@ -14,6 +14,8 @@ trap 'rm -rf "$work"' EXIT
     "$1" score "$here/cases_dev.jsonl" --markdown
     printf '\n# Collectives\n\n'
     "$1" score --collectives "$here/collectives_dev.jsonl" --markdown
+    printf '\n# Where it is off, and why\n\n'
+    cat "$here/analysis.md"
 } >"$work/accuracy.md"
 
 # README's share: the first table of means, and the other planners' table of the introduction.

@@ -55,9 +55,7 @@ std::optional<Plan> background_plan(const WhatIf& what_if) {
 
 }  // namespace
 
-Job::Job(const Plan& of) : plan(of), rates(link_rates(of.scenario.cluster)) {
-    for (std::uint32_t p = 0; p < plan.programs.size(); ++p) programs.push_back(time_program(plan, p));
-}
+Job::Job(const Plan& of) : plan(of), rates(link_rates(of.scenario.cluster)), programs(time_programs(of)) {}
 
 std::vector<TimedProgram> Job::of_classes(const RankClasses& classes) const {
     std::vector<TimedProgram> result;

@@ -28,6 +28,7 @@ struct WorkCost {
 /// Factors on durations by what bounds them, for the ends of the interval.
 struct WorkScale {
     double products = 1, attention = 1, memory = 1, offload = 1;
+    friend bool operator==(const WorkScale&, const WorkScale&) = default;
 };
 
 /// Times the operations of one scenario's programs: roofline of every operator, bytes of everything else.

@@ -86,6 +86,10 @@ struct TimedProgram {
 /// Times StepProgram::step of program `program`, its work at `scale`. Throws what CostModel and
 /// collective_cost throw.
 TimedProgram time_program(const Plan& plan, std::uint32_t program, const WorkScale& scale = {});
+/// The same for every program of the plan.
+std::vector<TimedProgram> time_programs(const Plan& plan);
+/// time_program()'s result at `scale` from that at none: what waits for what stays.
+TimedProgram at_scale(TimedProgram timed, const Plan& plan, std::uint32_t program, const WorkScale& scale);
 
 /// Start and end of one node, seconds from the step's start.
 struct NodeTime {

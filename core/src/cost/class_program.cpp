@@ -140,10 +140,11 @@ TimedProgram as_class(const TimedProgram& program, const RankClasses& classes, s
 std::vector<StepTimeline> closed_form_steps(const Plan& plan, const RankClasses& classes) {
     const RankClasses slowest = slowest_by_program(classes, plan.programs.size());
     const LinkRates rates = link_rates(plan.scenario.cluster);
+    const std::vector<TimedProgram> base = time_programs(plan);
     return closed_form_steps([&](const WorkScale& scale) {
         std::vector<TimedProgram> programs;
-        for (std::uint32_t p = 0; p < plan.programs.size(); ++p)
-            programs.push_back(as_class(time_program(plan, p, scale), slowest, p, rates));
+        for (std::uint32_t p = 0; p < base.size(); ++p)
+            programs.push_back(as_class(at_scale(base[p], plan, p, scale), slowest, p, rates));
         return programs;
     });
 }

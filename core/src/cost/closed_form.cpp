@@ -164,17 +164,18 @@ std::vector<StepTimeline> closed_form_steps(const TimedAt& timed) {
 StepTimeline closed_form_step(const Plan& plan, std::uint32_t rank_group) {
     const std::uint32_t program = plan.rank_groups[rank_group].program;
     if (plan.scenario.training.pipeline_parallel > 1) return std::move(closed_form_steps(plan)[program]);
+    const TimedProgram base = time_program(plan, program);
     const TimedAt timed = [&](const WorkScale& scale) {
-        return std::vector<TimedProgram>{time_program(plan, program, scale)};
+        return std::vector<TimedProgram>{at_scale(base, plan, program, scale)};
     };
     return std::move(closed_form_steps(timed).front());
 }
 
 std::vector<StepTimeline> closed_form_steps(const Plan& plan) {
-    return closed_form_steps([&plan](const WorkScale& scale) {
+    const std::vector<TimedProgram> base = time_programs(plan);
+    return closed_form_steps([&](const WorkScale& scale) {
         std::vector<TimedProgram> programs;
-        for (std::uint32_t p = 0; p < plan.programs.size(); ++p)
-            programs.push_back(time_program(plan, p, scale));
+        for (std::uint32_t p = 0; p < base.size(); ++p) programs.push_back(at_scale(base[p], plan, p, scale));
         return programs;
     });
 }

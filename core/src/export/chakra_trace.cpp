@@ -94,8 +94,7 @@ std::uint64_t input_bytes(CollectiveKind kind, double bytes, std::uint64_t ranks
 
 }  // namespace
 
-ChakraTraces::ChakraTraces(const Plan& plan) : plan_(plan) {
-    for (std::uint32_t p = 0; p < plan.programs.size(); ++p) programs_.push_back(time_program(plan, p));
+ChakraTraces::ChakraTraces(const Plan& plan) : plan_(plan), programs_(time_programs(plan)) {
     for (std::uint32_t p = 0; p < plan.programs.size(); ++p) work_.push_back(work_of(p));
 }
 

@@ -23,7 +23,6 @@ namespace {
 /// device.
 bool steps_optimizer_on_host(const TrainingConfig& training) {
     switch (training.engine) {
-        case EngineKind::megatron:
         case EngineKind::llm_c:
             return false;
         case EngineKind::deepspeed:

@@ -55,9 +55,19 @@ void check_kernels(const TrainingConfig& t) {
                "set it to false: parameters stay and travel in 16 bit");
 }
 
+/// source: megatron/training/arguments.py: --optimizer-cpu-offload needs --use-precision-aware-optimizer, and
+/// that the distributed optimizer
 void check_offload(const TrainingConfig& t) {
-    refuse_offload(t, "offload_optimizer", t.offload_optimizer,
-                   "set it to 'none', or choose engine deepspeed");
+    refuse_word(t, "offload_optimizer", t.offload_optimizer, OffloadTarget::nvme,
+                "use 'cpu', or choose engine deepspeed");
+    if (t.engine == EngineKind::megatron_fsdp || t.zero_stage == 0)
+        refuse_offload(
+            t, "offload_optimizer", t.offload_optimizer,
+            "set it to 'none', or choose engine megatron with zero_stage 1, the distributed optimizer");
+    if (t.offload_optimizer != OffloadTarget::none && t.optimizer != Optimizer::adam &&
+        t.optimizer != Optimizer::adamw)
+        refuse(t, "optimizer", fmt::format("'{}' with offload_optimizer", to_string(t.optimizer)),
+               "set it to 'adamw', the one that Megatron offloads, or offload_optimizer to 'none'");
     refuse_offload(t, "offload_parameters", t.offload_parameters,
                    "set it to 'none', or choose engine deepspeed, fsdp1 or fsdp2");
     refuse_offload(t, "offload_gradients", t.offload_gradients,
@@ -113,6 +123,13 @@ std::vector<Warning> megatron_warnings(const Scenario& scenario, const MegatronO
         warnings.push_back({"no_effect",
                             "recompute_modules' norm has no effect: Transformer Engine's linears contain the "
                             "norms of a dense layer"});
+    const MegatronOptions fp32{};
+    if (t.offload_optimizer != OffloadTarget::none &&
+        (options.main_params_dtype != fp32.main_params_dtype || options.exp_avg_dtype != fp32.exp_avg_dtype ||
+         options.exp_avg_sq_dtype != fp32.exp_avg_sq_dtype))
+        warnings.push_back({"no_effect",
+                            "megatron's main_params_dtype, exp_avg_dtype and exp_avg_sq_dtype have no effect "
+                            "with offload_optimizer: HybridDeviceOptimizer keeps all of them in fp32"});
     if (t.fp8_json.find("\"mxfp8\"") != std::string::npos)
         warnings.push_back(
             {"fp8_recipe",

@@ -34,6 +34,8 @@ public:
         // Checkpoints are written by every rank from its own shards.
         result_.program.save = {"save", 1, {}};
         result_.rank_model = {stage_.model(), state_.layout(), stage_.training().sequence_length};
+        if (stage_.training().offload_optimizer != OffloadTarget::none)
+            result_.host = state_.host(stage_.training());
         return std::move(result_);
     }
 
@@ -69,7 +71,7 @@ private:
         run_megatron_schedule(stage_, flights_, builder_);
         flights_.end();
         if (!stage_.is_core()) gradients_.reduce_flattened(state_);
-        state_.append_step(builder_);
+        state_.append_step(builder_, stage_.training());
         if (stage_.is_core()) state_.allocate_main_gradients(builder_);
         builder_.wait_for_all();
     }
@@ -100,6 +102,7 @@ EngineOutput megatron_output(const Scenario& scenario, std::string rule_set,
         if (stage == 0) output.layout = program.rank_model.layout;
         output.programs.push_back(std::move(program.program));
         output.rank_models.push_back(std::move(program.rank_model));
+        if (program.host) output.host.push_back(*program.host);
         output.program_ranks.push_back({{stage * ranks, (stage + 1) * ranks - 1}});
         if (stage + 1 == stages) output.constants = std::move(program.constants);
     }

@@ -1,5 +1,6 @@
 #pragma once
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "engines/megatron_model.hpp"
@@ -13,6 +14,7 @@ struct StageProgram {
     StepProgram program;
     RankModel rank_model;
     std::vector<Constant> constants;
+    std::optional<HostPhases> host{};  ///< nullopt: nothing is offloaded
 };
 
 /// source: megatron/core/distributed, megatron/core/optimizer, megatron/core/pipeline_parallel/schedules.py.

@@ -28,7 +28,8 @@ MegatronStatePlan megatron_state_plan(const Scenario& scenario, const MegatronOp
         .master = training.master_dtype,
         .states = {optimizer_state_tensors(training.optimizer), training.optimizer_state_dtype},
         .per_parameter_gradients = options.generation == MegatronGeneration::lm_2021,
-        .overlap_param_gather = options.overlap_param_gather};
+        .overlap_param_gather = options.overlap_param_gather,
+        .offloaded = training.offload_optimizer == OffloadTarget::none ? 0 : training.offload_fraction};
     if (plan.distributed) {
         plan.shards = training.shard_group / options.num_distributed_optimizer_instances;
         if (training.shard_group == replicas / options.num_distributed_optimizer_instances)
@@ -39,7 +40,8 @@ MegatronStatePlan megatron_state_plan(const Scenario& scenario, const MegatronOp
     }
     // The optimizer reads fp32: gradients of another dtype are copied in every step.
     if (plan.master && bytes_per_element(plan.gradients) != 4) plan.main_gradients = DType::fp32;
-    if (options.use_precision_aware_optimizer) {
+    // An offloaded optimizer updates in fp32 (param_update_in_fp32), and its Adams know no other dtypes.
+    if (options.use_precision_aware_optimizer && plan.offloaded == 0) {
         const bool remainders = options.store_param_remainders && options.main_params_dtype == DType::fp32 &&
                                 plan.parameters == DType::bf16;
         if (plan.master) plan.master = remainders ? DType::bf16 : options.main_params_dtype;
@@ -125,17 +127,20 @@ void MegatronState::load(ProgramBuilder& builder) {
             parameters_[p] = builder.allocate(of_parameter(BufferRole::parameters, Category::parameters,
                                                            plan_.parameters, p, model_.parameters[p].numel));
     for (ChunkBuffer& buffer : buffers_) load_buffers(builder, buffer);
+    choose_offloaded();
+    const std::vector<BufferId> clones = clone_whole_parameters(builder);
     for (std::uint32_t p = 0; p < model_.parameters.size(); ++p)
         if (model_.parameters[p].shared_with) parameters_[p] = parameters_[*model_.parameters[p].shared_with];
-    if (!plan_.master) return;
-    for (std::size_t b = 0; b < buffers_.size(); ++b) {
+    for (std::size_t b = 0; plan_.master && b < buffers_.size(); ++b) {
         for (const Piece& piece : pieces_[b]) {
+            if (piece.on_host) continue;
             const BufferId master =
                 builder.allocate(of_parameter(BufferRole::master_weights, Category::master_weights,
                                               *plan_.master, piece.parameter, piece.numel));
             if (buffers_[b].master == no_buffer) buffers_[b].master = master;
         }
     }
+    for (const BufferId clone : clones) builder.free(clone);
 }
 
 /// With the distributed optimizer parameters move into the chunk's buffer, one after another.
@@ -182,6 +187,7 @@ std::vector<MegatronState::Piece> MegatronState::pieces_of(const ChunkBuffer& bu
 void MegatronState::initialise_optimizer(ProgramBuilder& builder) {
     for (std::size_t b = 0; b < buffers_.size(); ++b) {
         for (const Piece& piece : pieces_[b]) {
+            if (piece.on_host) continue;
             for (std::size_t s = 0; s < plan_.states.size(); ++s) {
                 const BufferId state = builder.allocate(
                     of_parameter(s == 0 ? BufferRole::momentum : BufferRole::variance,
@@ -202,6 +208,7 @@ void MegatronState::allocate_main_gradients(ProgramBuilder& builder) {
     if (!plan_.main_gradients) return;
     for (auto& pieces : pieces_) {
         for (Piece& piece : pieces) {
+            if (piece.on_host) continue;
             const Buffer buffer = of_parameter(BufferRole::gradients, Category::gradients,
                                                *plan_.main_gradients, piece.parameter, piece.numel);
             if (piece.main_gradient == no_buffer)
@@ -215,13 +222,15 @@ void MegatronState::allocate_main_gradients(ProgramBuilder& builder) {
 void MegatronState::free_main_gradients(ProgramBuilder& builder) {
     if (!plan_.main_gradients) return;
     for (const auto& pieces : pieces_)
-        for (const Piece& piece : pieces) builder.free(piece.main_gradient);
+        for (const Piece& piece : pieces)
+            if (!piece.on_host) builder.free(piece.main_gradient);
 }
 
 void MegatronState::renew_main_gradients(ProgramBuilder& builder) {
     if (!plan_.main_gradients) return;
     for (const auto& pieces : pieces_) {
         for (const Piece& piece : pieces) {
+            if (piece.on_host) continue;
             const BufferId renewed = builder.allocate(builder.buffer(piece.main_gradient));
             builder.free(piece.main_gradient);
             builder.free(renewed);
@@ -277,25 +286,34 @@ void MegatronState::gather_parameters(ProgramBuilder& builder) {
     for (const ChunkBuffer& buffer : buffers_) gather(builder, buffer, {});
 }
 
-/// Gradients are reduced and parameters gathered in place, a buffer at a time.
-void MegatronState::append_step(ProgramBuilder& builder) {
+OperationId MegatronState::step_on_device(ProgramBuilder& builder, const ChunkBuffer& buffer) const {
+    return builder.on_stream(Stream::compute,
+                             OptimizerStep{.unit = buffer.unit,
+                                           .parameters = {buffer.parameters, plan_.distributed},
+                                           .gradients = {buffer.gradients, plan_.distributed},
+                                           .master = {buffer.master, false},
+                                           .momentum = {buffer.momentum, false},
+                                           .variance = {buffer.variance, false},
+                                           .elements = buffer.owned - buffer.on_host},
+                             builder.last(buffer.gradients != no_buffer ? Stream::reduce : Stream::compute));
+}
+
+/// Gradients are reduced and parameters gathered in place, a buffer at a time; an optimizer that is partly on
+/// the host is one for all buffers.
+void MegatronState::append_step(ProgramBuilder& builder, const TrainingConfig& training) {
+    const bool gathers = plan_.distributed && !plan_.overlap_param_gather;
     for (ChunkBuffer& buffer : buffers_) {
-        const bool has_gradients = buffer.gradients != no_buffer;
-        if (has_gradients && buffer.reduced < buffer.layout.numel)
+        if (buffer.gradients != no_buffer && buffer.reduced < buffer.layout.numel)
             reduce(builder, buffer, buffer.layout.numel - buffer.reduced);
         buffer.ready = buffer.reduced = 0;
-        const OperationId stepped =
-            builder.on_stream(Stream::compute,
-                              OptimizerStep{.unit = buffer.unit,
-                                            .parameters = {buffer.parameters, plan_.distributed},
-                                            .gradients = {buffer.gradients, plan_.distributed},
-                                            .master = {buffer.master, false},
-                                            .momentum = {buffer.momentum, false},
-                                            .variance = {buffer.variance, false},
-                                            .elements = buffer.owned},
-                              builder.last(has_gradients ? Stream::reduce : Stream::compute));
-        if (plan_.distributed && !plan_.overlap_param_gather) gather(builder, buffer, {stepped});
+        if (plan_.offloaded > 0) continue;
+        const OperationId stepped = step_on_device(builder, buffer);
+        if (gathers) gather(builder, buffer, {stepped});
     }
+    if (plan_.offloaded == 0) return;
+    step_on_host(builder, training);
+    for (const ChunkBuffer& buffer : buffers_)
+        if (gathers) gather(builder, buffer, builder.last(Stream::compute));
 }
 
 }  // namespace zeroplan

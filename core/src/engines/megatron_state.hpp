@@ -4,6 +4,7 @@
 #include "engines/megatron_buffer.hpp"
 #include "engines/megatron_model.hpp"
 #include "engines/program_builder.hpp"
+#include "zeroplan/plan.hpp"
 
 namespace zeroplan {
 
@@ -18,6 +19,8 @@ struct MegatronStatePlan {
     std::vector<DType> states;             ///< one tensor each
     bool per_parameter_gradients = false;  ///< Megatron-LM 2021: no gradient buffer
     bool overlap_param_gather = false;     ///< parameters are gathered under the next step's forward
+    /// --optimizer-offload-fraction: share of the optimizer that steps on the host.
+    double offloaded = 0;
     MegatronBufferOptions buffer;
 };
 
@@ -50,13 +53,16 @@ public:
     void gradient_ready(ProgramBuilder& builder, std::uint32_t parameter);
     /// overlap_param_gather: what the optimizer of the step before has updated.
     void gather_parameters(ProgramBuilder& builder);
-    void append_step(ProgramBuilder& builder);
+    void append_step(ProgramBuilder& builder, const TrainingConfig& training);
+    /// What the offloaded part of the optimizer keeps on the host.
+    HostPhases host(const TrainingConfig& training) const;
 
 private:
     struct Piece {
         std::uint32_t parameter = 0;
         std::uint64_t numel = 0;
         BufferId main_gradient = no_buffer;
+        bool on_host = false;
     };
     struct ChunkBuffer {
         std::vector<std::uint32_t> members;  ///< parameters, registration order
@@ -65,7 +71,7 @@ private:
         std::uint32_t unit = 0;
         BufferId parameters = no_buffer, gradients = no_buffer, master = no_buffer, momentum = no_buffer,
                  variance = no_buffer;
-        std::uint64_t owned = 0;
+        std::uint64_t owned = 0, on_host = 0;  ///< elements; those stepped on the host are among the owned
         bool experts = false;
         std::uint64_t ready = 0, reduced = 0;  ///< elements, under overlap_grad_reduce
     };
@@ -77,8 +83,14 @@ private:
     OperationId reduce(ProgramBuilder& builder, const ChunkBuffer& buffer, std::uint64_t elements) const;
     OperationId gather(ProgramBuilder& builder, const ChunkBuffer& buffer,
                        std::vector<OperationId> waits) const;
+    OperationId step_on_device(ProgramBuilder& builder, const ChunkBuffer& buffer) const;
     void load_buffers(ProgramBuilder& builder, ChunkBuffer& buffer);
     std::vector<Piece> pieces_of(const ChunkBuffer& buffer) const;
+    void choose_offloaded();
+    std::vector<std::uint32_t> whole_parameters(bool on_host) const;
+    std::vector<BufferId> clone_whole_parameters(ProgramBuilder& builder) const;
+    void copy(ProgramBuilder& builder, const ChunkBuffer& buffer, CopyPath path) const;
+    void step_on_host(ProgramBuilder& builder, const TrainingConfig& training) const;
 
     const ModelSpec& model_;
     MegatronStatePlan plan_;

@@ -8,6 +8,18 @@ Bytes pinned_block(std::uint64_t bytes) {
     return Bytes{bytes == 0 ? 0 : std::bit_ceil(bytes)};
 }
 
+void PinnedBlocks::allocate(std::uint64_t bytes) {
+    std::uint64_t& unused = free_[pinned_block(bytes)];
+    if (unused > 0)
+        --unused;
+    else
+        total_ += pinned_block(bytes);
+}
+
+void PinnedBlocks::free(std::uint64_t bytes) {
+    ++free_[pinned_block(bytes)];
+}
+
 HostPhases fsdp_host(const TrainingConfig& training, const std::vector<OffloadedShard>& shards,
                      std::uint64_t state_bytes) {
     HostMemory loaded, trained;

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "zeroplan/plan.hpp"
@@ -9,6 +10,20 @@ namespace zeroplan {
 
 /// PyTorch's host allocator rounds page-locked blocks up to a power of two (c10, CachingHostAllocator).
 Bytes pinned_block(std::uint64_t bytes);
+
+/// Page-locked blocks of one process: a block that is given back stays page-locked, and serves the next
+/// request of its size class. source: aten/src/ATen/core/CachingHostAllocator.h (allocate, free)
+class PinnedBlocks {
+public:
+    void allocate(std::uint64_t bytes);
+    void free(std::uint64_t bytes);
+    /// All that was ever page-locked.
+    Bytes total() const { return total_; }
+
+private:
+    std::map<Bytes, std::uint64_t> free_;  ///< how many, by size
+    Bytes total_;
+};
 
 /// A tensor of one rank that FSDP keeps on the host, with its gradient where it is trained.
 struct OffloadedShard {

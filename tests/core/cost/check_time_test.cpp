@@ -18,6 +18,8 @@ TEST(CheckTime, AcceptsWhatTheEnginesProgramsCarry) {
                                             .offload_optimizer = OffloadTarget::nvme,
                                             .offload_parameters = OffloadTarget::nvme,
                                             .offload_activations = OffloadTarget::cpu}));
+    EXPECT_NO_THROW(check_time_is_modelled(
+        {.engine = EngineKind::megatron, .zero_stage = 1, .offload_optimizer = OffloadTarget::cpu}));
     EXPECT_NO_THROW(check_time_is_modelled({.engine = EngineKind::single,
                                             .offload_optimizer = OffloadTarget::cpu,
                                             .offload_gradients = OffloadTarget::cpu}));
@@ -34,8 +36,8 @@ std::string refused(const TrainingConfig& training) {
 }
 
 TEST(CheckTime, NamesTheOffloadThatIsNotTimed) {
-    const TrainingConfig megatron{.engine = EngineKind::megatron, .offload_optimizer = OffloadTarget::cpu};
-    EXPECT_EQ(refused(megatron), "/training/offload_optimizer");
+    const TrainingConfig llm_c{.engine = EngineKind::llm_c, .offload_optimizer = OffloadTarget::cpu};
+    EXPECT_EQ(refused(llm_c), "/training/offload_optimizer");
     EXPECT_EQ(refused({.engine = EngineKind::ddp, .offload_parameters = OffloadTarget::cpu}),
               "/training/offload_parameters");
     EXPECT_EQ(refused({.engine = EngineKind::single, .offload_gradients = OffloadTarget::cpu}),
@@ -44,7 +46,7 @@ TEST(CheckTime, NamesTheOffloadThatIsNotTimed) {
     EXPECT_EQ(refused({.engine = EngineKind::deepspeed, .offload_optimizer = OffloadTarget::cpu}),
               "/training/offload_optimizer");
     try {
-        check_time_is_modelled(megatron);
+        check_time_is_modelled(llm_c);
     } catch (const Error& error) {
         EXPECT_NE(error.message().find("offload_optimizer = 'cpu'"), std::string::npos);
     }

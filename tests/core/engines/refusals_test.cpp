@@ -46,6 +46,7 @@ TEST(MegatronRefuses, WhatItDoesntModel) {
         {R"("offload_parameters": "cpu")", "/training/offload_parameters"},
         {R"("offload_gradients": "cpu")", "/training/offload_gradients"},
         {R"("offload_optimizer": "nvme")", "/training/offload_optimizer"},
+        {R"("offload_optimizer": "cpu")", "/training/offload_optimizer"},  // at stage 0
         {R"("loss": "chunked")", "/training/loss"},
         {R"("optimizer_implementation": "foreach")", "/training/optimizer_implementation"},
         {R"("optimizer_implementation": "in_backward")", "/training/optimizer_implementation"},
@@ -65,6 +66,16 @@ TEST(MegatronRefuses, WhatItDoesntModel) {
     EXPECT_EQ(refused("gpt2", "megatron", R"("reduce_dtype": "bf16")"), "/training/reduce_dtype");
     EXPECT_EQ(refused("gpt2", "megatron", R"("reduce_dtype": "bf16", "gradient_dtype": "bf16")"), "");
     EXPECT_EQ(refused("gpt2", "megatron_fsdp", R"("reduce_dtype": "bf16")"), "");
+}
+
+TEST(MegatronRefuses, ToOffloadAnythingButAdamOfTheDistributedOptimizer) {
+    const std::string keys = R"("zero_stage": 1, "offload_optimizer": "cpu")";
+    EXPECT_EQ(refused("gpt2", "megatron", keys), "");
+    EXPECT_EQ(refused("gpt2", "megatron", keys + R"(, "optimizer": "sgd")"), "/training/optimizer");
+    const std::string narrow =
+        R"(, "megatron": {"use_precision_aware_optimizer": true, "exp_avg_dtype": "bf16"})";
+    EXPECT_TRUE(warns(plan_of("gpt2", "megatron", keys + narrow), "no_effect", "exp_avg_dtype"));
+    EXPECT_FALSE(warns(plan_of("gpt2", "megatron", keys), "no_effect", "exp_avg_dtype"));
 }
 
 TEST(MegatronWarns, OfWhatHasNoEffectOnDenseModels) {

@@ -11,6 +11,18 @@ Bytes at(const HostPhases& host, Phase phase) {
     return host[static_cast<std::size_t>(phase)].total();
 }
 
+// A block of 3,000 bytes takes 4,096; given back it serves 2,500, not 5,000.
+TEST(PinnedBlocks, StayPageLockedAndAreUsedAgain) {
+    PinnedBlocks blocks;
+    blocks.allocate(3'000);
+    EXPECT_EQ(blocks.total(), Bytes{4096});
+    blocks.free(3'000);
+    blocks.allocate(2'500);
+    EXPECT_EQ(blocks.total(), Bytes{4096});
+    blocks.allocate(5'000);
+    EXPECT_EQ(blocks.total(), Bytes{4096 + 8192});
+}
+
 TEST(PinnedBlock, IsAPowerOfTwo) {
     EXPECT_EQ(pinned_block(0), Bytes{});
     EXPECT_EQ(pinned_block(4096), Bytes{4096});

@@ -61,8 +61,9 @@ private:
         : rank_(scenario, units, rank, stage != nullptr),
           builder_(program_),
           optimizer_(rank_.training(), builder_),
-          parameters_(rank_, builder_),
-          gradients_(rank_, builder_),
+          shard_group_(builder_),
+          parameters_(rank_, builder_, shard_group_),
+          gradients_(rank_, builder_, shard_group_),
           blocks_(rank_, builder_, parameters_, gradients_) {
         if (stage != nullptr)
             pipeline_ = std::make_unique<Fsdp2Pipeline>(*stage, number, rank_, builder_, parameters_,
@@ -121,6 +122,7 @@ private:
     StepProgram program_;
     ProgramBuilder builder_;
     TorchOptimizer optimizer_;
+    ProcessGroup shard_group_;
     Fsdp2Parameters parameters_;
     Fsdp2Gradients gradients_;
     Fsdp2Blocks blocks_;

@@ -87,19 +87,21 @@ BufferId Fsdp2Gradients::copy_to_reduce(UnitIndex u) {
     return input;
 }
 
-/// The reduction's input lives until the next unit's gradients are ready.
+/// The reduction's input lives until the next unit's gradients are ready. It queues with the gathers: both
+/// are the shard group's; the sum over replicas is another group's. source: _fsdp_param_group.py
+/// (_all_gather_process_group, _reduce_scatter_process_group)
 void Fsdp2Gradients::reduce_scatter(UnitIndex u, BufferId input) {
     const DType dtype = rank_.training().reduce_dtype;
     const std::uint64_t elements = rank_.unit_trained(u);
     const BufferId output = allocate_sharded(u, dtype);
-    builder_.on_stream(Stream::reduce,
-                       Collective{.kind = CollectiveKind::reduce_scatter,
-                                  .group = GroupKind::shard_group,
-                                  .send = {input},
-                                  .receive = {output},
-                                  .dtype = dtype,
-                                  .elements = elements * rank_.ranks(),
-                                  .unit = u},
+    shard_group_.issue(Stream::reduce,
+                       {.kind = CollectiveKind::reduce_scatter,
+                        .group = GroupKind::shard_group,
+                        .send = {input},
+                        .receive = {output},
+                        .dtype = dtype,
+                        .elements = elements * rank_.ranks(),
+                        .unit = u},
                        builder_.last(Stream::compute));
     if (rank_.replicas() > 1)
         builder_.on_stream(Stream::reduce, Collective{.kind = CollectiveKind::all_reduce,

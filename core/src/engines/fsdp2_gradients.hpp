@@ -3,6 +3,7 @@
 
 #include "engines/fsdp2_rank.hpp"
 #include "engines/pending_sums.hpp"
+#include "engines/process_group.hpp"
 #include "engines/program_builder.hpp"
 #include "engines/torch_step.hpp"
 
@@ -13,8 +14,8 @@ namespace zeroplan {
 /// (post_backward) (PyTorch 2.6)
 class Fsdp2Gradients {
 public:
-    Fsdp2Gradients(const Fsdp2Rank& rank, ProgramBuilder& builder)
-        : rank_(rank), builder_(builder), units_(rank.unit_count()) {}
+    Fsdp2Gradients(const Fsdp2Rank& rank, ProgramBuilder& builder, ProcessGroup& shard_group)
+        : rank_(rank), builder_(builder), shard_group_(shard_group), units_(rank.unit_count()) {}
 
     /// Gradients that are summed over micro-batches live between them.
     void allocate_resident();
@@ -51,6 +52,7 @@ private:
 
     const Fsdp2Rank& rank_;
     ProgramBuilder& builder_;
+    ProcessGroup& shard_group_;
     std::vector<Unit> units_;
     PendingSums second_contributions_;
     std::vector<BufferId> reduction_inputs_;

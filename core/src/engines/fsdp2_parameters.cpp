@@ -124,15 +124,15 @@ void Fsdp2Parameters::all_gather(UnitIndex u) {
     unit.gathering = builder_.allocate(
         rank_.buffer(BufferRole::gathered_parameters, Category::communication_buffers, dtype, u, elements),
         Stream::gather);
-    unit.gathered = {builder_.on_stream(
-        Stream::gather,
-        Collective{.kind = CollectiveKind::all_gather,
-                   .group = second ? GroupKind::secondary_shard_group : GroupKind::shard_group,
-                   .send = second ? Operand{unit.post_forward} : Operand{unit.gathering, true},
-                   .receive = {unit.gathering, false},
-                   .dtype = dtype,
-                   .elements = elements,
-                   .unit = u})};
+    const Collective gather{.kind = CollectiveKind::all_gather,
+                            .group = second ? GroupKind::secondary_shard_group : GroupKind::shard_group,
+                            .send = second ? Operand{unit.post_forward} : Operand{unit.gathering, true},
+                            .receive = {unit.gathering, false},
+                            .dtype = dtype,
+                            .elements = elements,
+                            .unit = u};
+    unit.gathered = {second ? builder_.on_stream(Stream::gather, gather)
+                            : shard_group_.issue(Stream::gather, gather)};
     for (const BufferId copy : copies) builder_.free(copy);
 }
 

@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "engines/fsdp2_rank.hpp"
+#include "engines/process_group.hpp"
 #include "engines/program_builder.hpp"
 #include "engines/torch_step.hpp"
 
@@ -12,8 +13,8 @@ namespace zeroplan {
 /// (PyTorch 2.6)
 class Fsdp2Parameters {
 public:
-    Fsdp2Parameters(const Fsdp2Rank& rank, ProgramBuilder& builder)
-        : rank_(rank), builder_(builder), units_(rank.unit_count()) {}
+    Fsdp2Parameters(const Fsdp2Rank& rank, ProgramBuilder& builder, ProcessGroup& shard_group)
+        : rank_(rank), builder_(builder), shard_group_(shard_group), units_(rank.unit_count()) {}
 
     /// Allocates this rank's shards and says to `optimizer` which it trains.
     void load(TorchOptimizer& optimizer);
@@ -52,6 +53,7 @@ private:
 
     const Fsdp2Rank& rank_;
     ProgramBuilder& builder_;
+    ProcessGroup& shard_group_;
     std::vector<Unit> units_;
     BufferId forward_gather_ = no_buffer;
     std::vector<OperationId> forward_gather_copied_;

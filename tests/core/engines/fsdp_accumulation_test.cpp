@@ -115,5 +115,17 @@ TEST(Fsdp1, AGatherThatIsNotPrefetchedQueuesBehindTheReduction) {
     EXPECT_EQ(scatters_before_last_gather("none"), 2U);
 }
 
+TEST(Fsdp2, GathersAndReductionsRunInTheOrderOfTheirIssue) {
+    // One communicator's: backward gathers layer 1 ahead of layer 2's reduction, layer 0 behind it.
+    const StepProgram program = first_program(small(EngineKind::fsdp2));
+    const std::vector<Operation>& operations = program.step.back().operations;
+    const auto all = shard_collectives(program);
+    ASSERT_GT(all.size(), 4U);
+    for (std::size_t i = 1; i < all.size(); ++i) {
+        const auto before = static_cast<OperationId>(all[i - 1] - operations.data());
+        EXPECT_EQ(std::count(all[i]->waits.begin(), all[i]->waits.end(), before), 1) << i;
+    }
+}
+
 }  // namespace
 }  // namespace zeroplan

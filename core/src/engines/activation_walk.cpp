@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "engines/stage_messages.hpp"
+
 namespace zeroplan {
 namespace {
 
@@ -34,6 +36,7 @@ void ActivationWalk::begin_chunk(std::uint32_t first, std::uint32_t last, Buffer
     live_.clear();
     offload_.begin();
     tensors_.assign(model_.blocks.size(), {});
+    part_of_input_.assign(model_.blocks.size(), no_buffer);
     incoming_gradient_ = no_instance;
     context_ = context_gradient_ = no_instance;
     last_block_ = last;
@@ -89,7 +92,9 @@ void ActivationWalk::forward(std::uint32_t block, const Hooks& hooks, std::vecto
         for (std::uint32_t tensor = 0; tensor < users.size(); ++tensor)
             if (is_kept(block, tensor)) ++users[tensor];
     if (checkpoint && kind.context_tensor) live_.use(context_);  // held until it runs again
+    if (partitions(block)) make_part(block);
     run_forward(block, ComputePhase::forward, users, hooks);
+    if (partitions(block)) live_.send_to_host(tensors[0]);  // its part alone stays, on the device
     if (!checkpoint) live_.release(tensors[0]);
     if (kind.target_tensor) live_.release(labels_);
     handed_over_ = tensors[kind.output];
@@ -186,6 +191,20 @@ void ActivationWalk::add_units(std::uint32_t block, const Operator& op, Argument
         if (const BufferId buffer = place(unit); buffer != no_buffer)
             compute.arguments.push_back({role, unit, buffer});
     }
+}
+
+/// A clone of the rank's part is made before the block runs.
+void ActivationWalk::make_part(std::uint32_t block) {
+    Buffer part = builder_.buffer(live_.buffer(tensors_[block][0]));
+    part.elements /= parts_;
+    part_of_input_[block] = builder_.allocate(part);
+}
+
+void ActivationWalk::gather_input(std::uint32_t block) {
+    live_.fetch_from_host(tensors_[block][0]);
+    const Buffer& whole = builder_.buffer(live_.buffer(tensors_[block][0]));
+    gather_parts(builder_, whole.dtype, whole.elements);
+    builder_.free_if_there(part_of_input_[block]);
 }
 
 void ActivationWalk::send_to_host(std::uint32_t block) {

@@ -66,6 +66,10 @@ public:
     /// Offloaded activations hold up the stream that computes (ActivationOffload::block_on_copies).
     void block_on_copies(std::uint64_t parts) { offload_.block_on_copies(parts); }
 
+    /// Between forward and backward a rank keeps one of `parts` of a checkpointed block's input, and gathers
+    /// it again. source: deepspeed/runtime/activation_checkpointing/checkpointing.py (partition_activations)
+    void partition_checkpoints(std::uint64_t parts) { parts_ = parts; }
+
     void forward(std::uint32_t block, const Hooks& hooks, std::vector<OperationId> waits);
     /// `accumulate_after_first`: gradients are summed over micro-batches where they are produced.
     void backward(std::uint32_t block, const Hooks& hooks, std::vector<OperationId> waits,
@@ -113,6 +117,11 @@ private:
     /// What the block keeps for backward goes to the host, and comes back.
     void send_to_host(std::uint32_t block);
     void fetch_from_host(std::uint32_t block);
+    bool partitions(std::uint32_t block) const {
+        return parts_ > 1 && checkpoints(block) && tensors_[block][0] != batch_;
+    }
+    void make_part(std::uint32_t block);
+    void gather_input(std::uint32_t block);
     /// `holds_output`: its output stays until the block's backward has ended.
     void recompute(std::uint32_t block, const Hooks& hooks, bool holds_output);
     void recompute_block(std::uint32_t block, const Hooks& hooks);
@@ -153,6 +162,8 @@ private:
     std::uint32_t last_block_ = 0;                ///< of the chunk
     BufferId output_ = no_buffer;
     bool reentrant_checkpoints_ = false;
+    std::uint64_t parts_ = 1;              ///< of a checkpoint: the ranks that share it
+    std::vector<BufferId> part_of_input_;  ///< by block
 };
 
 }  // namespace zeroplan

@@ -8,6 +8,7 @@ namespace zeroplan {
 void ActivationWalk::backward(std::uint32_t block, const Hooks& hooks, std::vector<OperationId> waits,
                               bool accumulate_after_first) {
     issue_.wait_for(std::move(waits));
+    if (partitions(block)) gather_input(block);
     fetch_from_host(block);
     const InstanceId arrived = incoming_gradient_;
     const bool holds = reentrant_checkpoints_ && checkpoints(block) && arrived != no_instance;

@@ -24,7 +24,11 @@ std::unique_ptr<ActivationWalk> deepspeed_walk(const DeepSpeedRank& rank, const 
                                          workspace, ActivationWalk::GradientSums::fresh);
     // deepspeed.checkpointing is reentrant.
     if (place.megatron) walk->use_reentrant_checkpoints();
-    walk->block_on_copies(rank.options.partition_activations ? rank.training.tensor_parallel : 1);
+    const std::uint64_t parts = rank.options.partition_activations ? rank.training.tensor_parallel : 1;
+    if (rank.training.offload_activations != OffloadTarget::none)
+        walk->block_on_copies(parts);
+    else
+        walk->partition_checkpoints(parts);
     return walk;
 }
 

@@ -149,10 +149,10 @@ void read_checkpointing(const ObjectReader& section, const TrainingConfig& train
     if (options.partition_activations && training.tensor_parallel == 1)
         options.no_effect.emplace_back(
             "activation_checkpointing.partition_activations = true has no effect with tensor_parallel 1");
-    else if (options.partition_activations && !offloads)
+    else if (options.partition_activations && training.recompute == Recompute::none)
         options.no_effect.emplace_back(
-            "activation_checkpointing.partition_activations = true saves no memory in this plan, which keeps "
-            "whole checkpoints on every tensor-parallel rank");
+            "activation_checkpointing.partition_activations = true has no effect with recompute none: it "
+            "partitions what checkpointed layers keep");
 }
 
 /// qgZ is a hop inside the nodes and one between them: on one node gradients are reduce-scattered as ever.

@@ -49,6 +49,26 @@ TEST(DeepSpeedCommunication, StagesSendPartsAndGatherThem) {
     EXPECT_EQ(collectives_of(plan, GroupKind::tensor_group, 1).at(gather), 4U);
 }
 
+// Every layer's input is gathered once, before the layer runs again; in between one half of each is there.
+TEST(DeepSpeedCommunication, PartitionedCheckpointsAreGatheredAgain) {
+    Scenario scenario = megatron_deepspeed({.tensor = 2, .recompute = Recompute::full}, 0);
+    scenario.training.micro_batch_size = 32;  // activations decide the peak
+    constexpr std::uint64_t checkpoint = 16 * activation;
+    const Plan whole = make_plan(scenario);
+    scenario.training.deepspeed_json = R"({"activation_checkpointing": {"partition_activations": true}})";
+    const Plan parts = make_plan(scenario);
+    const CollectiveSize gather{CollectiveKind::all_gather, checkpoint};
+    EXPECT_EQ(collectives_of(whole, GroupKind::tensor_group).count(gather), 0U);
+    EXPECT_EQ(collectives_of(parts, GroupKind::tensor_group).at(gather), 8U);
+    // Of 8 checkpoints in 16 bit; the last one is whole while its layer runs.
+    const auto peak = [](const Plan& plan) { return plan.rank_groups[0].steady.allocated.count(); };
+    EXPECT_GE(peak(whole) - peak(parts), 7U * checkpoint);
+    EXPECT_LE(peak(whole) - peak(parts), 8U * checkpoint);
+    EXPECT_TRUE(parts.warnings == whole.warnings);
+    scenario.training.recompute = Recompute::none;
+    EXPECT_EQ(make_plan(scenario).warnings.front().code, "no_effect");
+}
+
 TEST(DeepSpeedCommunication, EveryMessageBetweenStagesIsReceived) {
     for (const std::uint64_t micro_batches : {1U, 2U, 4U, 24U}) {
         const Plan plan = make_plan(megatron_deepspeed({.pipeline = 4, .micro_batches = micro_batches}));

@@ -2,14 +2,13 @@
 
 #include <algorithm>
 
+#include "engines/deepspeed_partitioned.hpp"
 #include "engines/deepspeed_stage3.hpp"
 #include "engines/torch_host.hpp"
 #include "engines/torch_optimizer.hpp"
 
 namespace zeroplan {
 namespace {
-
-constexpr std::uint64_t fp32_bytes = 4;
 
 class HostLedger {
 public:
@@ -31,10 +30,6 @@ private:
     HostMemory memory_;
 };
 
-std::uint64_t master_bytes(const DeepSpeedRank& rank) {
-    return rank.options.sixteen_bit_master ? bytes_per_element(rank.training.parameter_dtype) : fp32_bytes;
-}
-
 /// Moments are made by the optimizer itself, not page-locked.
 void add_states(HostLedger& ledger, const DeepSpeedRank& rank, std::uint64_t elements) {
     TrainingConfig training = rank.training;
@@ -51,8 +46,9 @@ HostMemory partition_on_host(const DeepSpeedRank& rank, bool with_states) {
     HostLedger ledger(rank.options.offload_optimizer.pin_memory);
     const std::uint64_t partition = rank.group.partition();
     const std::uint64_t narrow = bytes_per_element(rank.training.parameter_dtype);
-    ledger.block(partition, master_bytes(rank));
-    ledger.block(partition, master_bytes(rank));
+    const std::uint64_t wide = bytes_per_element(partitioned_master_dtype(rank));
+    ledger.block(partition, wide);
+    ledger.block(partition, wide);
     ledger.block(partition, narrow);
     std::uint64_t largest = 0;
     for (const PlacedParameter& placed : rank.group.parameters)

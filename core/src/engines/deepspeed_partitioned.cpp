@@ -8,6 +8,11 @@
 
 namespace zeroplan {
 
+DType partitioned_master_dtype(const DeepSpeedRank& rank) {
+    const bool stated = rank.training.master_dtype || bytes_per_element(rank.training.parameter_dtype) == 4;
+    return rank.options.sixteen_bit_master || !stated ? rank.training.parameter_dtype : DType::fp32;
+}
+
 DeepSpeedPartitioned::DeepSpeedPartitioned(const DeepSpeedRank& rank, ProgramBuilder& builder)
     : rank_(rank),
       builder_(builder),
@@ -23,11 +28,6 @@ DeepSpeedPartitioned::DeepSpeedPartitioned(const DeepSpeedRank& rank, ProgramBui
         const std::uint64_t first = std::max(begin, placed.offset), last = std::min(end, behind);
         owned_elements_[placed.parameter] = last > first ? last - first : 0;
     }
-}
-
-DType DeepSpeedPartitioned::master_dtype() const {
-    const bool stated = rank_.training.master_dtype || bytes_per_element(rank_.training.parameter_dtype) == 4;
-    return rank_.options.sixteen_bit_master || !stated ? rank_.training.parameter_dtype : DType::fp32;
 }
 
 void DeepSpeedPartitioned::init() {

@@ -4,6 +4,9 @@
 
 namespace zeroplan {
 
+/// Stages 1 and 2: of the partition's master weights and of their gradients, wherever they are.
+DType partitioned_master_dtype(const DeepSpeedRank& rank);
+
 /// Stages 1 and 2 (DeepSpeedZeroOptimizer): the flat group's partitions, gradients that pass through IPG
 /// buckets, and the whole gradients of every parameter that the own partition overlaps. source:
 /// deepspeed/runtime/zero/stage_1_and_2.py
@@ -26,6 +29,7 @@ private:
         BufferId own = no_buffer;  ///< its gradient where it was not copied into the bucket
     };
 
+    DType master_dtype() const { return partitioned_master_dtype(rank_); }
     bool is_stage_2() const { return rank_.training.zero_stage == 2; }
     /// Gradients are reduced as they come: in every backward at stage 2, in the last one at stage 1 with
     /// overlap_comm.
@@ -42,7 +46,6 @@ private:
                bytes_per_element(rank_.training.gradient_dtype) >
                    bytes_per_element(rank_.training.parameter_dtype);
     }
-    DType master_dtype() const;
     void allocate_buckets();
     void free_buckets();
     void keep(std::uint32_t parameter, BufferId gradient);

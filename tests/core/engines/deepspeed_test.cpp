@@ -364,6 +364,12 @@ TEST(DeepSpeedHost, HoldsMasterGradientsAndMomentsOfThePartition) {
     const std::uint64_t rank = 18ULL * 842'301'952 + 2ULL * 131'072'000;
     const PhaseMemory& steady = plan.rank_groups.front().phases[static_cast<std::size_t>(Phase::steady_step)];
     EXPECT_EQ(steady.host_per_node.count(), 8 * rank);
+    // Without a master 2 bytes less of the partition, and of its gradients.
+    scenario.training.master_dtype = std::nullopt;
+    const Plan narrow = make_plan(scenario);
+    EXPECT_EQ(narrow.rank_groups.front().phases[static_cast<std::size_t>(Phase::steady_step)].host_per_node,
+              Bytes{8 * (rank - 4ULL * 842'301'952)});
+    scenario.training.master_dtype = DType::fp32;
     // A pinned master partition of 3.14 GiB takes 4 GiB.
     scenario.training.deepspeed_json.clear();
     const std::uint64_t pinned = 2 * (4ULL << 30) + (2ULL << 30) + (256ULL << 20);

@@ -16,11 +16,7 @@ void MegatronFsdpGathers::begin_step() {
 
 MegatronFsdpGathers::Buckets MegatronFsdpGathers::read_by(std::uint32_t block) const {
     Buckets read;
-    const ModelSpec& model = state_.model();
-    for (const std::uint32_t p : model.blocks[block].parameters) {
-        const FsdpBuffers& bucket = state_.bucket_of(p);
-        read.insert(static_cast<std::size_t>(&bucket - chunk_.data()));
-    }
+    for (const std::uint32_t p : state_.model().blocks[block].parameters) read.insert(state_.bucket_index(p));
     return read;
 }
 

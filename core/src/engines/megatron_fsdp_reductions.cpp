@@ -42,7 +42,7 @@ void MegatronFsdpReductions::after_backward(std::uint32_t block, bool last) {
     for (const std::uint32_t p : model.blocks[block].parameters) {
         if (model.parameters[p].shared_with) continue;
         FsdpBuffers& bucket = state_.bucket_of(p);
-        const auto index = static_cast<std::size_t>(&bucket - chunk_.data());
+        const std::size_t index = state_.bucket_index(p);
         if (++ready_[index] < bucket.layout.parameters.size()) continue;
         ready_[index] = 0;
         place_of(bucket);  // there even where no operator had a gradient for it

@@ -52,6 +52,9 @@ public:
         return chunks_[chunk][bucket];
     }
 
+    /// Of bucket_of(parameter), in its chunk.
+    std::size_t bucket_index(std::uint32_t parameter) const { return place_of_[parameter].second; }
+
     /// The module is on the device whole first; then one bucket after another moves into its buffer.
     void load(ProgramBuilder& builder);
     void initialise_optimizer(ProgramBuilder& builder);

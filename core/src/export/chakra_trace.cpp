@@ -62,28 +62,33 @@ GroupShape shape_of(const Plan& plan, GroupKind group, std::uint32_t program) {
                        plan.scenario.world_size());
 }
 
-/// "forward model.layers.3 mlp.up_proj and 4 more"
-std::string name_of(const Plan& plan, std::uint32_t program, std::uint32_t section, const TimedSection& timed,
-                    std::uint32_t node) {
-    const StepProgram& steps = plan.programs[program];
-    std::string name;
+/// What a node of a section runs.
+struct NodeItems {
+    const TimedItem* first = nullptr;  ///< nullptr: nothing but the host
     std::size_t count = 0;
+};
+
+std::vector<NodeItems> items_by_node(const TimedSection& timed) {
+    std::vector<NodeItems> nodes(timed.nodes.size());
     for (const TimedItem& item : timed.items) {
-        if (item.node != node) continue;
-        if (count++ == 0)
-            name = describe(steps.step[section].operations[item.operation], steps, model_of(plan, program),
-                            layout_of(plan, program));
+        NodeItems& node = nodes[item.node];
+        if (node.count++ == 0) node.first = &item;
     }
-    if (count == 0) return "host";
-    return count == 1 ? name : fmt::format("{} and {} more", name, count - 1);
+    return nodes;
 }
 
-const Transfer* transfer_of(const StepProgram& program, std::uint32_t section, const TimedSection& timed,
-                            std::uint32_t node) {
-    for (const TimedItem& item : timed.items)
-        if (item.node == node)
-            return std::get_if<Transfer>(&program.step[section].operations[item.operation].body);
-    return nullptr;
+/// "forward model.layers.3 mlp.up_proj and 4 more"
+std::string name_of(const Plan& plan, std::uint32_t program, std::uint32_t section, const NodeItems& items) {
+    if (items.count == 0) return "host";
+    const StepProgram& steps = plan.programs[program];
+    const std::string name = describe(steps.step[section].operations[items.first->operation], steps,
+                                      model_of(plan, program), layout_of(plan, program));
+    return items.count == 1 ? name : fmt::format("{} and {} more", name, items.count - 1);
+}
+
+const Transfer* transfer_of(const StepProgram& program, std::uint32_t section, const NodeItems& items) {
+    if (items.count == 0) return nullptr;
+    return std::get_if<Transfer>(&program.step[section].operations[items.first->operation].body);
 }
 
 /// Bytes that one rank puts into a collective.
@@ -105,13 +110,14 @@ std::vector<ChakraTraces::Work> ChakraTraces::work_of(std::uint32_t program) con
     const TimedProgram& timed = programs_[program];
     for (std::uint32_t s = 0; s < timed.sections.size(); ++s) {
         const TimedSection& section = timed.sections[s];
+        const std::vector<NodeItems> items = items_by_node(section);
         std::vector<Work> once;
         for (std::uint32_t n = 0; n < section.nodes.size(); ++n) {
             const TimedNode& node = section.nodes[n];
             const bool moves = node.transfer != TransferSide::none;
-            once.push_back({name_of(plan_, program, s, section, n),
+            once.push_back({name_of(plan_, program, s, items[n]),
                             &node,
-                            moves ? transfer_of(plan_.programs[program], s, section, n) : nullptr,
+                            moves ? transfer_of(plan_.programs[program], s, items[n]) : nullptr,
                             {}});
         }
         for (std::uint64_t iteration = 0; iteration < section.repeat; ++iteration) {

@@ -16,7 +16,7 @@ struct BuiltEngine {
 };
 std::span<const BuiltEngine> built_engines();
 
-/// The engine of our own runner: rules/native, section 3 of the native engine's definition.
+/// The engine of zeroplan's own runner (runner/): ZeRO 0 to 3 on one flat buffer a layer.
 EngineOutput native_engine(const Scenario& scenario);
 
 /// Megatron-LM and megatron-core: one program a pipeline stage.

@@ -149,10 +149,12 @@ void add_links(TextPage& page, const Plan& plan, const SimReport& report) {
     const std::size_t columns = page.width() > 110 ? 40 : 24;
     const std::vector<LinkLoadPoint> load = link_load_over_time(plan, number_of_slowest(report), slowest);
     const auto over_time = [&](const LinkLoad& link) -> std::string {
+        // Slow ones ("nic at 0.5") carry what the others do: collectives run at the slowest one's pace.
+        const std::string kind = link.name.substr(0, link.name.find(" at "));
         double LinkLoadPoint::*carried = nullptr;
-        if (link.name == "nic") carried = &LinkLoadPoint::nic_bytes_per_s;
-        if (link.name == bridge_name) carried = &LinkLoadPoint::bridge_bytes_per_s;
-        if (link.name == intra_node_link_name(plan.scenario.cluster))
+        if (kind == "nic") carried = &LinkLoadPoint::nic_bytes_per_s;
+        if (kind == bridge_name) carried = &LinkLoadPoint::bridge_bytes_per_s;
+        if (kind == intra_node_link_name(plan.scenario.cluster))
             carried = &LinkLoadPoint::intra_node_bytes_per_s;
         if (carried == nullptr) return {};
         return columns_of(mean_load(load, carried, slowest.step_time_s, link.bytes_per_s, columns));

@@ -243,5 +243,23 @@ TEST(RunJson, HasTheContractsKeys) {
     for (const json& row : run["agreement"]) EXPECT_EQ(row["planned_bytes"], row["measured_bytes"]);
 }
 
+// Links that a class of slow ranks has at a fraction of their rate: loads stand in their row, too, twice as
+// high.
+TEST(SimText, ShowsTheLoadOfSlowLinks) {
+    const Plan plan = plan_of(R"({"model": {"preset": "gpt2"}, "training": {"zero_stage": 3},
+                                  "cluster": {"topology": "dgx-h100", "nodes": 2}})");
+    SimReport report = sim_of_one_group();
+    report.rank_groups = closed_form_steps(plan);
+    report.links = {
+        {"nic", 15, 50e9, 2e9, 0.02}, {"nic at 0.5", 1, 25e9, 2e9, 0.04}, {"spine", 1, 1e9, 1, 1}};
+    const std::string text = sim_text(plan, report);
+    const auto row = [&](const std::string& name) {
+        const std::size_t begin = text.find("\n  " + name + " ");
+        return begin == std::string::npos ? name : text.substr(begin, text.find('\n', begin + 1) - begin);
+    };
+    for (const char* name : {"nic", "nic at 0.5"}) EXPECT_THAT(row(name), HasSubstr("\u2582")) << text;
+    EXPECT_THAT(row("spine"), Not(HasSubstr("\u2582")));
+}
+
 }  // namespace
 }  // namespace zeroplan

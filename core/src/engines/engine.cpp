@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "engines/engine_versions.hpp"
+#include "engines/fp8_hardware.hpp"
 
 namespace zeroplan {
 namespace {
@@ -48,6 +49,7 @@ std::span<const BuiltEngine> built_engines() {
 EngineOutput run_engine(const Scenario& scenario) {
     for (const BuiltEngine& engine : engines)
         if (engine.kind == scenario.training.engine) {
+            check_fp8_hardware(scenario);
             EngineOutput output = engine.run(scenario);
             for (Warning& warning : version_warnings(scenario.training, output.rule_set))
                 output.warnings.push_back(std::move(warning));

@@ -27,8 +27,12 @@ void check_trained(const TrainingConfig& t) {
                 "remove it, or choose engine fsdp2, ddp or deepspeed, which plan frozen parameters");
 }
 
-/// source: megatron/core/optimizer/__init__.py: FusedAdam and FusedSGD of Transformer Engine or Apex.
+/// source: megatron/core/optimizer/__init__.py: FusedAdam and FusedSGD of Transformer Engine or Apex, Lion of
+/// emerging_optimizers in the newest releases; megatron/training/arguments.py (--optimizer)
 void check_optimizer(const TrainingConfig& t) {
+    for (const Optimizer missing : {Optimizer::adagrad, Optimizer::lamb})
+        refuse_word(t, "optimizer", t.optimizer, missing,
+                    "use adamw, adam, sgd_momentum, sgd or lion: Megatron-LM has no other of them");
     if (t.optimizer_implementation != OptimizerImplementation::fused)
         refuse(t, "optimizer_implementation", fmt::format("'{}'", to_string(t.optimizer_implementation)),
                "leave it out: Megatron steps after backward, with fused kernels");

@@ -51,6 +51,8 @@ TEST(MegatronRefuses, WhatItDoesntModel) {
         {R"("optimizer_implementation": "foreach")", "/training/optimizer_implementation"},
         {R"("optimizer_implementation": "in_backward")", "/training/optimizer_implementation"},
         {R"("kernels": "compiled")", "/training/kernels"},
+        {R"("optimizer": "lamb")", "/training/optimizer"},
+        {R"("optimizer": "adagrad")", "/training/optimizer"},
         {R"("attention": "sdpa")", "/training/attention"},
         {R"("fp8": {"all_gather": true})", "/training/fp8/all_gather"},
         {R"("expert_parallel": 2)", "/training/expert_parallel"},

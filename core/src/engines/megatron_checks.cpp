@@ -95,6 +95,11 @@ void check_parallelism(const Scenario& scenario, const MegatronOptions& options)
         contradicts("async_tensor_parallel",
                     "async_tensor_parallel is true, but megatron.tp_comm_overlap is false",
                     "keep one of the two");
+    if (t.virtual_pipeline > 1 && t.pipeline_parallel == 2 && options.overlap_messages == false)
+        contradicts("megatron/overlap_p2p_comm",
+                    "overlap_p2p_comm is false, but an interleaved schedule on 2 stages needs it: both "
+                    "neighbours of a stage are the same rank",
+                    "set it to true, or pipeline_parallel to 3 or more");
 }
 
 }  // namespace
@@ -127,6 +132,12 @@ std::vector<Warning> megatron_warnings(const Scenario& scenario, const MegatronO
         warnings.push_back({"no_effect",
                             "recompute_modules' norm has no effect: Transformer Engine's linears contain the "
                             "norms of a dense layer"});
+    const bool interleaves = t.pipeline_parallel > 1 && t.virtual_pipeline > 1;
+    if (options.overlap_messages == true && !interleaves)
+        warnings.push_back(
+            {"no_effect",
+             "megatron's overlap_p2p_comm = true has no effect: Megatron overlaps the messages "
+             "of interleaved schedules alone"});
     const MegatronOptions fp32{};
     if (t.offload_optimizer != OffloadTarget::none &&
         (options.main_params_dtype != fp32.main_params_dtype || options.exp_avg_dtype != fp32.exp_avg_dtype ||

@@ -10,7 +10,7 @@ bool MegatronMessages::scatters() const {
     return !stage_.is_core() && stage_.training().tensor_parallel > 1;
 }
 
-/// Interleaved schedules overlap their messages (overlap_p2p_comm); 1F1B waits for each.
+/// Interleaved schedules overlap their messages unless overlap_p2p_comm is false; 1F1B waits for each.
 /// source: megatron/core/pipeline_parallel/schedules.py.
 void MegatronMessages::transfer(bool send, bool gradients, std::uint32_t lower, std::uint32_t block,
                                 std::uint32_t index) {
@@ -20,8 +20,8 @@ void MegatronMessages::transfer(bool send, bool gradients, std::uint32_t lower, 
                                .gradients = gradients,
                                .dtype = resolve(spec.dtype, storage_dtype(stage_.training().compute_dtype)),
                                .elements = stage_.numel(spec) / parts};
-    if (send)
-        return send_to_stage(builder_, message, stage_.is_interleaved() ? Stream::exchange : Stream::compute);
+    const bool overlaps = stage_.is_interleaved() && stage_.options().overlap_messages.value_or(true);
+    if (send) return send_to_stage(builder_, message, overlaps ? Stream::exchange : Stream::compute);
     receive_from_stage(builder_, message);
     if (scatters()) gather_parts(builder_, message.dtype, message.elements * parts);
 }

@@ -31,7 +31,9 @@ struct MegatronOptions {
     DType main_params_dtype = DType::fp32, main_grads_dtype = DType::fp32, exp_avg_dtype = DType::fp32,
           exp_avg_sq_dtype = DType::fp32;
     std::optional<bool>
-        tensor_parallel_overlap;      ///< tp_comm_overlap; training.async_tensor_parallel is it too
+        tensor_parallel_overlap;  ///< tp_comm_overlap; training.async_tensor_parallel is it too
+    /// overlap_p2p_comm: messages of an interleaved schedule travel beside what computes; nullopt: true.
+    std::optional<bool> overlap_messages{};
     bool fsdp_double_buffer = false;  ///< Megatron-FSDP: gathered and reduced buckets of two units, kept
     /// Megatron-FSDP, elements: gradients on their way to be reduced; half of it is gathered ahead.
     std::optional<std::uint64_t> suggested_communication_unit_size{};

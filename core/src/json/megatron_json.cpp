@@ -133,7 +133,7 @@ MegatronOptions read_megatron_options(const TrainingConfig& training) {
     read_dtype(object, "exp_avg_dtype", options.exp_avg_dtype);
     read_dtype(object, "exp_avg_sq_dtype", options.exp_avg_sq_dtype);
     options.tensor_parallel_overlap = object.boolean("tp_comm_overlap");
-    object.boolean("overlap_p2p_comm");
+    options.overlap_messages = object.boolean("overlap_p2p_comm");
     return options;
 }
 

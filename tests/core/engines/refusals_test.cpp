@@ -2,6 +2,7 @@
 
 #include "zeroplan/io.hpp"
 #include "zeroplan/plan.hpp"
+#include "zeroplan/step_timeline.hpp"
 
 namespace zeroplan {
 namespace {
@@ -50,9 +51,9 @@ TEST(MegatronRefuses, WhatItDoesntModel) {
         {R"("loss": "chunked")", "/training/loss"},
         {R"("optimizer_implementation": "foreach")", "/training/optimizer_implementation"},
         {R"("optimizer_implementation": "in_backward")", "/training/optimizer_implementation"},
-        {R"("kernels": "compiled")", "/training/kernels"},
         {R"("optimizer": "lamb")", "/training/optimizer"},
         {R"("optimizer": "adagrad")", "/training/optimizer"},
+        {R"("kernels": "compiled")", "/training/kernels"},
         {R"("attention": "sdpa")", "/training/attention"},
         {R"("fp8": {"all_gather": true})", "/training/fp8/all_gather"},
         {R"("expert_parallel": 2)", "/training/expert_parallel"},
@@ -106,6 +107,36 @@ TEST(MegatronModelChunks, HaveNoEffectOnOneStage) {
                two = plan_of("gpt2", "megatron", R"("virtual_pipeline": 2)");
     EXPECT_EQ(one.programs, two.programs);
     EXPECT_TRUE(warns(two, "no_effect", "virtual_pipeline = 2"));
+}
+
+// Messages that nothing overlaps stand on the stream that computes; one chunk a stage never overlaps them.
+TEST(MegatronMessages, OverlapInInterleavedSchedulesUnlessForbidden) {
+    const auto with = [](const std::string& chunks, const char* overlap) {
+        return plan_of("gpt2", "megatron",
+                       R"("pipeline_parallel": 4, "gradient_accumulation_steps": 4, )" + chunks +
+                           R"("megatron": {"overlap_p2p_comm": )" + overlap + "}");
+    };
+    const auto beside = [](const Plan& plan) {
+        std::size_t count = 0;
+        for (const Section& section : plan.programs[0].step)
+            for (const Operation& operation : section.operations)
+                if (const auto* t = std::get_if<Transfer>(&operation.body); t != nullptr && t->send)
+                    count += operation.stream == Stream::exchange ? 1 : 0;
+        return count;
+    };
+    const std::string three = R"("virtual_pipeline": 3, )";
+    EXPECT_GT(beside(with(three, "true")), 0U);
+    EXPECT_EQ(beside(with(three, "false")), 0U);
+    EXPECT_EQ(beside(with("", "true")), 0U);
+    EXPECT_TRUE(warns(with("", "true"), "no_effect", "overlap_p2p_comm"));
+    EXPECT_FALSE(warns(with("", "false"), "no_effect", "overlap_p2p_comm"));
+    EXPECT_GE(closed_form_steps(with(three, "false")).front().step_time_s,
+              closed_form_steps(with(three, "true")).front().step_time_s);
+    // megatron/training/arguments.py, validate_args
+    EXPECT_EQ(refused("gpt2", "megatron",
+                      R"("pipeline_parallel": 2, "virtual_pipeline": 2, "gradient_accumulation_steps": 4,
+                                             "megatron": {"overlap_p2p_comm": false})"),
+              "/training/megatron/overlap_p2p_comm");
 }
 
 TEST(MegatronBucketSize, HasTwoNames) {

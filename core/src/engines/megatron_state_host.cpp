@@ -35,6 +35,7 @@ private:
 
 /// Of the rank's share, in the buffers' order; experts have an optimizer of their own.
 void MegatronState::choose_offloaded() {
+    if (plan_.offloaded == 0) return;
     for (const bool experts : {false, true}) {
         std::uint64_t all = 0;
         for (std::size_t b = 0; b < buffers_.size(); ++b)

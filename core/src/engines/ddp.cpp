@@ -7,6 +7,7 @@
 #include "engines/engine.hpp"
 #include "engines/muon.hpp"
 #include "engines/torch_checks.hpp"
+#include "engines/torch_host.hpp"
 #include "engines/torch_parallel.hpp"
 #include "engines/torch_step.hpp"
 #include "engines/torch_units.hpp"
@@ -41,6 +42,20 @@ public:
         program_.first_step = first_step_of(program_.step, optimizer_.states(), step_position_);
         program_.save = {"save", 1, {}};
         return std::move(program_);
+    }
+
+    HostPhases host() const {
+        std::uint64_t module = 0;
+        for (const Parameter& p : model_.parameters)
+            // Quantised weights come to the device one by one.
+            if (!p.shared_with && p.storage == ParameterStorage::engine)
+                module += p.numel * bytes_per_element(training_.parameter_dtype);
+        std::vector<OffloadedShard> trained;
+        for (const OwnedParameter& owned : optimizer_.parameters()) {
+            const std::uint64_t bytes = owned.elements * bytes_per_element(training_.parameter_dtype);
+            trained.push_back({bytes, bytes});
+        }
+        return module_host(training_, module, trained, optimizer_.host_bytes());
     }
 
 private:
@@ -177,14 +192,18 @@ EngineOutput ddp_engine(const Scenario& whole) {
     const std::uint64_t ranks = scenario.world_size();
     const std::vector<std::uint64_t> nobody;
     if (scenario.training.engine != EngineKind::ddp_zero_optimizer) {
-        output.programs.push_back(DdpProgram(scenario, units, nobody, 0).build());
+        DdpProgram program(scenario, units, nobody, 0);
+        output.programs.push_back(program.build());
+        output.host.push_back(program.host());
         output.program_ranks.push_back({{0, ranks - 1}});
         add_rank_models(output, whole, scenario);
         return output;
     }
     const std::vector<std::uint64_t> owners = zero_redundancy_owners(scenario.model, ranks);
     for (const auto& members : zero_redundancy_groups(scenario.model, owners, ranks)) {
-        output.programs.push_back(DdpProgram(scenario, units, owners, members.front()).build());
+        DdpProgram program(scenario, units, owners, members.front());
+        output.programs.push_back(program.build());
+        output.host.push_back(program.host());
         output.program_ranks.push_back(ranges_of(members));
     }
     add_rank_models(output, whole, scenario);

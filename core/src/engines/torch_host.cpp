@@ -2,6 +2,8 @@
 
 #include <bit>
 
+#include "engines/torch_step.hpp"
+
 namespace zeroplan {
 
 Bytes pinned_block(std::uint64_t bytes) {
@@ -22,15 +24,31 @@ void PinnedBlocks::free(std::uint64_t bytes) {
 
 HostPhases fsdp_host(const TrainingConfig& training, const std::vector<OffloadedShard>& shards,
                      std::uint64_t state_bytes) {
-    HostMemory loaded, trained;
-    if (training.offload_parameters != OffloadTarget::none)
-        for (const OffloadedShard& shard : shards) {
+    HostMemory loaded, initialised, trained;
+    const bool keeps_shards = training.offload_parameters != OffloadTarget::none;
+    const bool copies =
+        !keeps_shards && training.offload_optimizer != OffloadTarget::none && !pages_states(training);
+    for (const OffloadedShard& shard : shards) {
+        if (keeps_shards) {
             loaded.pinned += pinned_block(shard.bytes);
             trained.pinned += pinned_block(shard.gradient_bytes);
+        } else if (copies && shard.gradient_bytes > 0) {
+            const auto away =
+                static_cast<std::uint64_t>(static_cast<double>(shard.bytes) * training.offload_fraction);
+            initialised.pinned += pinned_block(away) + pinned_block(away);
         }
-    trained.pinned += loaded.pinned;
+    }
+    initialised.pinned += loaded.pinned;
+    trained.pinned += initialised.pinned;
     trained.pageable = Bytes{state_bytes};
-    return {loaded, loaded, trained, trained, trained};
+    return {loaded, initialised, trained, trained, trained};
+}
+
+HostPhases module_host(const TrainingConfig& training, std::uint64_t module_bytes,
+                       const std::vector<OffloadedShard>& trained, std::uint64_t state_bytes) {
+    HostPhases phases = fsdp_host(training, trained, state_bytes);
+    phases[static_cast<std::size_t>(Phase::load)].pageable += Bytes{module_bytes};
+    return phases;
 }
 
 }  // namespace zeroplan

@@ -31,9 +31,16 @@ struct OffloadedShard {
 };
 
 /// Host memory of one FSDP rank: shards page-locked from the start and gradients from the first backward on
-/// (offload_parameters), optimizer states from the first step on.
-/// source: torch/distributed/fsdp/_flat_param.py (_cpu_grad), _fully_shard/_fsdp_param.py (CPUOffloadPolicy)
+/// (offload_parameters), or a page-locked copy of what the host steps and of its gradients once the optimizer
+/// is there (offload_optimizer alone); optimizer states from the first step on. source:
+/// torch/distributed/fsdp/_flat_param.py (_cpu_grad), _fully_shard/_fsdp_param.py (CPUOffloadPolicy),
+/// torchao/optim/cpu_offload.py (CPUOffloadOptimizer.__init__)
 HostPhases fsdp_host(const TrainingConfig& training, const std::vector<OffloadedShard>& shards,
                      std::uint64_t state_bytes);
+
+/// The same of a rank whose module is made in host memory, where PyTorch makes modules unless told otherwise
+/// (torch.get_default_device), and moved from there to the device.
+HostPhases module_host(const TrainingConfig& training, std::uint64_t module_bytes,
+                       const std::vector<OffloadedShard>& trained, std::uint64_t state_bytes);
 
 }  // namespace zeroplan

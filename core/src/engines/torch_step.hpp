@@ -44,6 +44,7 @@ public:
     /// Adds a trained parameter and declares its states, without the share that is offloaded.
     void add(OwnedParameter parameter);
     std::vector<OwnedParameter>& parameters() { return parameters_; }
+    const std::vector<OwnedParameter>& parameters() const { return parameters_; }
 
     /// Updates every parameter whose gradient is on the device, with the temporaries of its implementation.
     void step();

@@ -2,8 +2,8 @@
 
 namespace zeroplan::sim {
 
-std::uint32_t Crossings::of_collective(std::uint32_t communicator, CollectiveAlgorithm algorithm) {
-    const CrossingPattern pattern = crossing_pattern(algorithm);
+std::uint32_t Crossings::of_collective(std::uint32_t communicator, const TimedCollective& collective) {
+    const CrossingPattern pattern = crossing_pattern(collective.cost.algorithm, collective.kind);
     const auto [place, is_new] = collectives_.try_emplace({communicator, pattern}, size());
     if (is_new) {
         Crossing& crossing = crossings_.emplace_back();

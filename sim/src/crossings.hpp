@@ -5,6 +5,7 @@
 
 #include "zeroplan/fabric_crossing.hpp"
 #include "zeroplan/rank_classes.hpp"
+#include "zeroplan/timed_program.hpp"
 
 namespace zeroplan::sim {
 
@@ -15,7 +16,7 @@ public:
     Crossings(const RankClasses& classes, const FabricRoutes& routes) : classes_(classes), routes_(routes) {}
 
     /// The number of what collectives of all communicators alike with `communicator` cross.
-    std::uint32_t of_collective(std::uint32_t communicator, CollectiveAlgorithm algorithm);
+    std::uint32_t of_collective(std::uint32_t communicator, const TimedCollective& collective);
     /// Of the messages that all ranks of a class send at once on a channel of a pipeline.
     std::uint32_t of_message(std::uint32_t rank_class, std::uint32_t channel);
 

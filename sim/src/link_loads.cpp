@@ -78,7 +78,7 @@ private:
         const std::uint32_t communicator =
             classes_.classes[rank_class].communicator[static_cast<std::size_t>(collective.group)];
         if (classes_.communicators[communicator].classes.front() != rank_class) return std::nullopt;
-        return crossings_.of_collective(communicator, collective.cost.algorithm);
+        return crossings_.of_collective(communicator, collective);
     }
 
     const RankClasses& classes_;

@@ -93,9 +93,7 @@ private:
         const std::size_t position = seen_[{number, node.lane}]++;
         if (communicator.classes.front() == class_) {
             const auto [flow_number, is_new] = flow(node.collective, collective.cost, communicator.classes);
-            if (is_new)
-                cross(flow_number, crossings_.of_collective(number, collective.cost.algorithm),
-                      collective.cost);
+            if (is_new) cross(flow_number, crossings_.of_collective(number, collective), collective.cost);
             graph_.nodes.push_back({0, flow_number, 0});
             shared.push_back(id);
             return id;

@@ -26,6 +26,7 @@ struct Flags {
     zeroplan::command::OutputFlags output;
     zeroplan::WhatIfFlags what_if;
     std::string trace, csv, chakra, tuner, nccl_algorithm, nccl_protocol;
+    bool sharp = false;
 };
 
 /// A plan with the constants that its simulated time rests on beside those of its memory, and ranks that a
@@ -124,11 +125,15 @@ int simulate_and_report(const Flags& flags) {
 void add_nccl_flags(CLI::App& app, Flags& flags) {
     app.add_option(
            "--nccl-algo", flags.nccl_algorithm,
-           "Force ring, tree, nvls, nvls_tree or pat, as NCCL_ALGO does, on every collective that has it")
+           "Force ring, tree, nvls, nvls_tree, pat, collnet_direct or collnet_chain, as NCCL_ALGO does, on "
+           "every collective that has it")
         ->type_name("ALGORITHM")
         ->group("What if");
     app.add_option("--nccl-proto", flags.nccl_protocol, "Force ll, ll128 or simple, as NCCL_PROTO does")
         ->type_name("PROTOCOL")
+        ->group("What if");
+    app.add_flag("--sharp", flags.sharp,
+                 "The network's switches reduce (NVIDIA SHARP), and NCCL_COLLNET_ENABLE is 1")
         ->group("What if");
 }
 
@@ -138,6 +143,7 @@ void add_nccl_settings(const CLI::App& app, Flags& flags) {
     };
     add("--nccl-algo", "/cluster/nccl/algorithm", flags.nccl_algorithm);
     add("--nccl-proto", "/cluster/nccl/protocol", flags.nccl_protocol);
+    add("--sharp", "/cluster/inter_node/sharp", "true");
 }
 
 }  // namespace

@@ -38,7 +38,9 @@ enum class InterNodeKind : std::uint8_t {
 
 struct InterNode {
     InterNodeKind kind = InterNodeKind::none;
-    double bytes_per_s_per_gpu = 0;  ///< per GPU and direction
+    double bytes_per_s_per_gpu = 0;   ///< per GPU and direction
+    std::uint64_t nics_per_node = 0;  ///< network devices that NCCL sees; 0: one a GPU
+    bool sharp = false;               ///< its switches reduce, and NCCL_COLLNET_ENABLE lets NCCL use that
     friend bool operator==(const InterNode&, const InterNode&) = default;
 };
 

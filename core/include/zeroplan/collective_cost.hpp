@@ -70,13 +70,14 @@ struct CollectiveCost {
     friend bool operator==(const CollectiveCost&, const CollectiveCost&) = default;
 };
 
-/// NCCL 2.30's latency and bandwidth law: the cheapest of Ring, Tree, NVLS and NVLSTree with LL, LL128 and
-/// Simple, as NCCL chooses; on the host back end, copies through shared memory. `bytes` is the whole buffer.
-/// Throws Error{invalid_input} if the group needs a link that the cluster has not got.
+/// NCCL 2.30's latency and bandwidth law: the cheapest of Ring, Tree, NVLS, NVLSTree, PAT and, where the
+/// network's switches reduce, CollNet, with LL, LL128 and Simple, as NCCL chooses; on the host back end,
+/// copies through shared memory. `bytes` is the whole buffer. Throws Error{invalid_input} if the group needs
+/// a link that the cluster has not got.
 CollectiveCost collective_cost(CollectiveKind kind, Bytes bytes, const GroupPlacement& placement,
                                const ClusterSpec& cluster, const CollectiveChoice& choice = {});
 /// True if NCCL has an algorithm and protocol of the choice for the collective on these ranks; where it has
-/// none, a step's collective runs as NCCL chooses: rings alone gather and reduce-scatter.
+/// none, a step's collective runs as NCCL chooses: trees reduce only, and switches only where there are such.
 bool can_force(CollectiveKind kind, const GroupPlacement& placement, const ClusterSpec& cluster,
                const CollectiveChoice& choice);
 /// One message of `bytes` from a rank to one `across_nodes`, or on its own node; of nodes with several

@@ -24,8 +24,16 @@ struct CommunicatorSite {
 CommunicatorSite as_seen_by(const FabricRoutes& routes, CommunicatorSite site);
 
 /// Which nodes of a communicator send to which.
-enum class CrossingPattern : std::uint8_t { ring, trees, pairs, powers_of_two };
-CrossingPattern crossing_pattern(CollectiveAlgorithm algorithm);
+enum class CrossingPattern : std::uint8_t {
+    ring,
+    trees,
+    pairs,
+    powers_of_two,
+    star_all_reduce,  ///< switches reduce what comes from below, and hand the result down again
+    star_all_gather,
+    star_reduce_scatter
+};
+CrossingPattern crossing_pattern(CollectiveAlgorithm algorithm, CollectiveKind kind);
 
 /// What a collective of the pattern, each of whose NICs sends one unit, sends over the links of a fabric.
 ///
@@ -34,7 +42,8 @@ CrossingPattern crossing_pattern(CollectiveAlgorithm algorithm);
 /// (graph/trees.cc: ncclGetDtree), each of whose edges is passed up and down with half of the buffer. An
 /// all-to-all goes from each rank to each, on the rail of the receiver where GPUs relay (PXN).
 /// PAT sends over distances of 1, 2, 4, … nodes, the farther the fewer chunks (collectives.h:
-/// PatAGAlgorithm).
+/// PatAGAlgorithm). Where switches reduce, as many NICs as are below one send no more up from it than one of
+/// them, for each rail (NVIDIA SHARP's aggregation tree); what is gathered comes down once for all below.
 Crossing fabric_crossing(CrossingPattern pattern, const CommunicatorSite& site, const FabricRoutes& routes);
 
 /// Parents in NCCL's binary tree of `nodes`, in which node 0 is the root; the root's parent is itself.

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -54,6 +55,14 @@ public:
     /// Routes from each of one list to each of the other.
     void add_routes(Crossing& crossing, const std::vector<FabricPort>& from,
                     const std::vector<FabricPort>& to, double units) const;
+    /// What passes a switch with `below` of the ports, up to and down from the tree of switches above them.
+    struct StarShare {
+        double up = 0, down = 0;
+    };
+    /// Up from the switches above the ports to the lowest one above all of them, and down: each switch sends
+    /// and gets what `share` says of the number of ports below it. A torus has no switches.
+    void add_star(Crossing& crossing, const std::vector<FabricPort>& ports,
+                  const std::function<StarShare(std::uint64_t below)>& share) const;
 
 private:
     /// Switches, each above `nodes` nodes, or one NIC of each.

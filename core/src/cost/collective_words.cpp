@@ -11,6 +11,8 @@ constexpr std::array algorithms{
     Word<CollectiveAlgorithm>{CollectiveAlgorithm::nvls, "nvls"},
     Word<CollectiveAlgorithm>{CollectiveAlgorithm::nvls_tree, "nvls_tree"},
     Word<CollectiveAlgorithm>{CollectiveAlgorithm::pat, "pat"},
+    Word<CollectiveAlgorithm>{CollectiveAlgorithm::collnet_direct, "collnet_direct"},
+    Word<CollectiveAlgorithm>{CollectiveAlgorithm::collnet_chain, "collnet_chain"},
 };
 constexpr std::array protocols{
     Word<CollectiveProtocol>{CollectiveProtocol::ll, "ll"},

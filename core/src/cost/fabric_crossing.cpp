@@ -45,6 +45,24 @@ public:
         return std::move(crossing_);
     }
 
+    /// Units are what a NIC sends or gets, whichever is more: all of its part of the buffer, but of an
+    /// all-gather what the others bring.
+    Crossing star(CrossingPattern pattern) {
+        const auto count = static_cast<double>(nodes_.size());
+        const std::size_t rails = routes_.by_rail() ? nodes_.front().rails.size() : 1;
+        const double units = node_units_ / static_cast<double>(rails);
+        for (std::size_t i = 0; i < rails; ++i)
+            routes_.add_star(crossing_, ith_ports(i), [&](std::uint64_t below) {
+                const auto inside = static_cast<double>(below);
+                if (pattern == CrossingPattern::star_all_gather)
+                    return FabricRoutes::StarShare{units * inside / (count - 1),
+                                                   units * (count - inside) / (count - 1)};
+                const bool scatters = pattern == CrossingPattern::star_reduce_scatter;
+                return FabricRoutes::StarShare{units, scatters ? units * inside / count : units};
+            });
+        return std::move(crossing_);
+    }
+
     Crossing pairs() {
         const double units = node_units_ / static_cast<double>(nodes_.size() - 1);  // from node to node
         if (!routes_.by_rail()) {
@@ -85,6 +103,14 @@ private:
         std::vector<FabricPort> ports;
         for (const GroupNode& node : nodes_)
             for (const std::uint64_t rail : rails) ports.push_back({node.node, rail});
+        return ports;
+    }
+
+    /// The i-th NIC of each node, over which one tree of switches reduces.
+    std::vector<FabricPort> ith_ports(std::size_t i) const {
+        std::vector<FabricPort> ports;
+        for (const GroupNode& node : nodes_)
+            ports.push_back({node.node, routes_.by_rail() ? node.rails[i % node.rails.size()] : 0});
         return ports;
     }
 
@@ -142,8 +168,14 @@ std::vector<std::uint64_t> binary_tree(std::uint64_t nodes) {
     return parents;
 }
 
-CrossingPattern crossing_pattern(CollectiveAlgorithm algorithm) {
+CrossingPattern crossing_pattern(CollectiveAlgorithm algorithm, CollectiveKind kind) {
     switch (algorithm) {
+        case CollectiveAlgorithm::nvls:  // between nodes NCCL runs it with switches that reduce alone
+        case CollectiveAlgorithm::collnet_direct:
+        case CollectiveAlgorithm::collnet_chain:
+            if (kind == CollectiveKind::all_gather) return CrossingPattern::star_all_gather;
+            return kind == CollectiveKind::reduce_scatter ? CrossingPattern::star_reduce_scatter
+                                                          : CrossingPattern::star_all_reduce;
         case CollectiveAlgorithm::tree:
         case CollectiveAlgorithm::nvls_tree:
             return CrossingPattern::trees;
@@ -166,6 +198,10 @@ Crossing fabric_crossing(CrossingPattern pattern, const CommunicatorSite& site, 
             return builder.pairs();
         case CrossingPattern::powers_of_two:
             return builder.powers_of_two();
+        case CrossingPattern::star_all_reduce:
+        case CrossingPattern::star_all_gather:
+        case CrossingPattern::star_reduce_scatter:
+            return builder.star(pattern);
         case CrossingPattern::ring:
             break;
     }

@@ -96,4 +96,19 @@ void FabricRoutes::add_routes(Crossing& crossing, const std::vector<FabricPort>&
     }
 }
 
+void FabricRoutes::add_star(Crossing& crossing, const std::vector<FabricPort>& ports,
+                            const std::function<StarShare(std::uint64_t)>& share) const {
+    if (!blocks() || spec_.kind == FabricKind::torus) return;
+    for (const Level& level : levels_) {
+        std::map<std::uint64_t, std::uint64_t> below;  // by switch: how many of the ports
+        for (const FabricPort& port : ports) ++below[switch_above(level, port)];
+        if (below.size() == 1) return;
+        for (const auto& [number, count] : below) {
+            const StarShare of = share(count);
+            crossing[level.up + number] += of.up;
+            crossing[level.down + number] += of.down;
+        }
+    }
+}
+
 }  // namespace zeroplan

@@ -88,12 +88,28 @@ CollectiveCost Communicator::tree(Protocol protocol, double bytes) const {
     return cost;
 }
 
-/// The switch reduces: a GPU's link carries the buffer once; NVLSTree joins nodes by trees.
-CollectiveCost Communicator::nvls(double bytes) const {
-    const Algorithm algorithm = law_.across_nodes() ? Algorithm::nvls_tree : Algorithm::nvls;
+/// The node's switch reduces, or hands on what is gathered: a GPU's link carries the buffer once. Across
+/// nodes the network's switches do the same.
+CollectiveCost Communicator::nvls(CollectiveKind kind, double bytes) const {
+    const double bus_gb = law_.nvls_bus_gb(kind, Algorithm::nvls);
+    const double passes = law_.ring_steps(kind) / law_.ranks();
+    // NCCL's model takes the bandwidth of gathers and scatters for the algorithm's.
+    CollectiveCost cost = entry(Algorithm::nvls, Protocol::simple, law_.nvls_latency_us(Algorithm::nvls),
+                                bytes, kind == CollectiveKind::all_reduce ? bus_gb / passes : bus_gb);
+    const std::uint64_t local_units = law_.placement().rails * law_.placement().ranks_per_node;
+    if (law_.across_nodes())
+        set_star_load(cost, kind, local_units);
+    else
+        set_load(cost, bytes, 0, local_units);
+    return cost;
+}
+
+/// Trees join the nodes.
+CollectiveCost Communicator::nvls_tree(double bytes) const {
     const double passes = law_.ring_steps(CollectiveKind::all_reduce) / law_.ranks();
     CollectiveCost cost =
-        entry(algorithm, Protocol::simple, law_.nvls_latency_us(), bytes, law_.nvls_bus_gb() / passes);
+        entry(Algorithm::nvls_tree, Protocol::simple, law_.nvls_latency_us(Algorithm::nvls_tree), bytes,
+              law_.nvls_bus_gb(CollectiveKind::all_reduce, Algorithm::nvls_tree) / passes);
     const std::uint64_t up_and_down = law_.placement().nodes == 2 ? 1 : 2;
     set_load(cost, bytes, up_and_down * law_.placement().ranks_per_node,
              law_.placement().rails * law_.placement().ranks_per_node);
@@ -141,8 +157,9 @@ std::vector<CollectiveCost> Communicator::candidates(CollectiveKind kind, double
         entries.push_back(ring(kind, protocol, bytes));
         if (reduces_all) entries.push_back(tree(protocol, bytes));
     }
-    if (reduces_all && law_.has_nvls()) entries.push_back(nvls(bytes));
     const bool scatters = kind == CollectiveKind::all_gather || kind == CollectiveKind::reduce_scatter;
+    if (reduces_all && law_.has_nvls() && law_.across_nodes()) entries.push_back(nvls_tree(bytes));
+    if (reduces_all || scatters) add_switched(entries, kind, bytes);
     if (scatters && law_.has_pat()) entries.push_back(pat(kind, bytes));
     return entries;
 }
@@ -167,7 +184,10 @@ CollectiveCost Communicator::cheapest(CollectiveKind kind, double bytes,
         throw Error(ErrorCode::not_supported,
                     fmt::format("{} of {} ranks on {} nodes can't run with the forced algorithm and protocol",
                                 to_string(kind), law_.placement().ranks, law_.placement().nodes),
-                    "leave the choice to NCCL");
+                    choice.algorithm && is_collnet(*choice.algorithm) && !law_.network_reduces()
+                        ? "leave the choice to NCCL, or say that the network's switches reduce: "
+                          "cluster.inter_node.sharp, on two nodes at least"
+                        : "leave the choice to NCCL");
     const auto estimate = [](const CollectiveCost& c) { return c.latency_s + c.bytes / c.cap_bytes_per_s; };
     CollectiveCost best =
         *std::min_element(entries.begin(), entries.end(),

@@ -26,11 +26,18 @@ public:
 
 private:
     std::vector<CollectiveCost> candidates(CollectiveKind kind, double bytes) const;
+    /// What switches do, of a node or of the network.
+    void add_switched(std::vector<CollectiveCost>& entries, CollectiveKind kind, double bytes) const;
     CollectiveCost all_to_all(double bytes) const;
     CollectiveCost ring(CollectiveKind kind, CollectiveProtocol protocol, double bytes) const;
     CollectiveCost tree(CollectiveProtocol protocol, double bytes) const;
-    CollectiveCost nvls(double bytes) const;
+    CollectiveCost nvls(CollectiveKind kind, double bytes) const;
+    CollectiveCost nvls_tree(double bytes) const;
     CollectiveCost pat(CollectiveKind kind, double bytes) const;
+    CollectiveCost collnet_direct(CollectiveKind kind, double bytes) const;
+    CollectiveCost collnet_chain(double bytes) const;
+    CollectiveCost collnet_entry(CollectiveAlgorithm algorithm, double bytes, double algorithm_gb) const;
+    void set_star_load(CollectiveCost& cost, CollectiveKind kind, std::uint64_t local_units) const;
     double overhead_s(CollectiveKind kind, const CollectiveCost& cost) const;
     /// A link's load as whole multiples of one unit: `nic` and `intra` in units of bytes / (rails · ranks a
     /// node).

@@ -33,6 +33,13 @@ Channels channels_of(const GroupPlacement& placement, Generation gpu, const Link
     return {ring->count, (placement.nodes > 1 ? ring->inter_bytes_per_s : ring->intra_bytes_per_s) / giga};
 }
 
+/// Nobody says which GPU is near which NIC: a communicator has the share of its GPUs.
+std::uint64_t nics_of(const GroupPlacement& placement, const ClusterSpec& cluster) {
+    const std::uint64_t nics = cluster.inter_node.nics_per_node;
+    if (nics == 0) return placement.rails;
+    return std::max<std::uint64_t>(1, placement.rails * nics / cluster.gpus_per_node);
+}
+
 double log2_floor(std::uint64_t n) {
     return static_cast<double>(std::bit_width(n) - 1);
 }
@@ -45,11 +52,21 @@ Law::Law(const GroupPlacement& placement, const ClusterSpec& cluster)
       intra_(has_nvlink(placement, cluster) || cluster.intra_node == IntraNode::xgmi ? Hardware::nvlink
                                                                                      : Hardware::pci),
       rates_(rates_of(placement, cluster)),
+      nvswitch_(cluster.intra_node == IntraNode::nvswitch),
       ll128_(cluster.gpu.compute_capability >= 70 &&
              (has_nvlink(placement, cluster) || placement.ranks_per_node == 1)),
-      nvls_(cluster.gpu.compute_capability >= 90 && cluster.intra_node == IntraNode::nvswitch &&
-            placement.rails > 2),
+      nvls_(cluster.gpu.compute_capability >= 90 && nvswitch_ && placement.rails > 2),
+      sharp_(cluster.inter_node.sharp),
+      nics_(nics_of(placement, cluster)),
       channels_(channels_of(placement, gpu_, rates_, cluster)) {}
+
+double Law::nic_gb() const {
+    return rates_.nic_bytes_per_s / giga * static_cast<double>(placement_.rails) / static_cast<double>(nics_);
+}
+
+std::uint64_t Law::heads() const {
+    return std::min({collnet_max_ranks, placement_.rails, nics_});
+}
 
 double Law::ring_steps(CollectiveKind kind) const {
     if (kind == CollectiveKind::all_reduce) return 2 * (ranks() - 1);
@@ -64,7 +81,8 @@ double Law::net_latency_us(Algorithm algorithm, Protocol protocol) const {
 
 double Law::network_hops(CollectiveKind kind, Algorithm algorithm) const {
     if (placement_.nodes == 1) return 0;
-    if (algorithm == Algorithm::pairwise) return 1;
+    // Up to a switch and down again counts as one.
+    if (algorithm == Algorithm::pairwise || algorithm == Algorithm::nvls || is_collnet(algorithm)) return 1;
     if (algorithm == Algorithm::pat) return log2_floor(placement_.nodes);
     if (algorithm != Algorithm::ring) return 2 * log2_floor(placement_.nodes);
     return (kind == CollectiveKind::all_reduce ? 2 : 1) * (nodes() - 1);
@@ -115,23 +133,27 @@ double Law::tree_bus_gb(Protocol protocol, double bytes) const {
     return bus * tree_size_factor(protocol, static_cast<std::uint64_t>(bytes));
 }
 
-double Law::nvls_latency_us() const {
-    const Algorithm algorithm = across_nodes() ? Algorithm::nvls_tree : Algorithm::nvls;
+double Law::nvls_latency_us(Algorithm algorithm) const {
     const double local = hop_latency_us(intra_, algorithm, Protocol::simple);
-    const double net = hop_latency_us(Hardware::net, algorithm, Protocol::simple);
-    return local + 2 * log2_floor(placement_.nodes) * net;
+    if (!across_nodes()) return local;
+    const double hops = algorithm == Algorithm::nvls_tree ? 2 * log2_floor(placement_.nodes) : 1;
+    return local + hops * hop_latency_us(Hardware::net, algorithm, Protocol::simple);
 }
 
-double Law::nvls_bus_gb() const {
-    const auto count = static_cast<double>(std::min(nvls_max_heads, placement_.rails));
+double Law::nvls_bus_gb(CollectiveKind kind, Algorithm algorithm) const {
+    const auto count =
+        static_cast<double>(across_nodes() ? heads() : std::min(nvls_max_heads, placement_.rails));
     const auto speeds = channel_speeds_gb(gpu_, false);
     const double share = rates_.intra_node_bytes_per_s / giga / count;
     const auto step = std::find_if(speeds.begin(), speeds.end(), [share](double s) { return s <= share; });
-    const double intra =
-        (step == speeds.end() ? share : *step) * nvls_efficiency(gpu_) * (count - 1) / count * 2;
+    const double local = ranks() / nodes();
+    const double intra = (step == speeds.end() ? share : *step) * nvls_efficiency(gpu_) * (count - 1) /
+                         count * (kind == CollectiveKind::all_reduce ? 2 : (local - 1) / local);
     if (!across_nodes()) return count * intra;
-    const double inter = channels_.bus_gb_per_s() / count * (placement_.nodes == 2 ? 2 : 1);
-    return count * std::min({intra, inter, nvls_tree_channel_gb(gpu_, placement_.nodes)});
+    if (algorithm == Algorithm::nvls) return count * std::min(intra, channel_of_nic_gb(nic_gb(), gpu_));
+    const double inter = channels_.bus_gb_per_s() / count;
+    return count * std::min({intra, inter * (placement_.nodes == 2 ? 2 : 1),
+                             nvls_tree_channel_gb(gpu_, placement_.nodes)});
 }
 
 /// source: tuning.cc, ncclTopoTuneModel, the case of NCCL_ALGO_PAT

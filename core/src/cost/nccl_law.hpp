@@ -20,8 +20,21 @@ public:
     double ranks() const { return static_cast<double>(placement_.ranks); }
     double nodes() const { return static_cast<double>(placement_.nodes); }
     bool has_ll128() const { return ll128_; }
-    /// The switch reduces (NVLink SHARP).
+    /// The switch of a node reduces (NVLink SHARP); between nodes trees join them, or switches that reduce.
     bool has_nvls() const { return nvls_; }
+    /// Switches between the communicator's nodes reduce (SHARP).
+    bool network_reduces() const { return sharp_ && placement_.nodes >= collnet_least_nodes; }
+    bool has_collnet_chain() const {
+        return network_reduces() && placement_.ranks_per_node <= collnet_max_ranks;
+    }
+    bool has_collnet_direct() const { return has_collnet_chain() && nvswitch_; }
+    /// Of a node, that the communicator has by its share of the GPUs.
+    std::uint64_t nics() const { return nics_; }
+    double nic_gb() const;
+    /// GPUs of a node that talk to the switches, each over a NIC of its own.
+    std::uint64_t heads() const;
+    /// What switches gather and scatter goes from each GPU to its own NIC: all of them have to be heads.
+    bool all_are_heads() const { return heads() >= placement_.ranks_per_node; }
 
     /// Steps of the ring: the buffer crosses every edge steps / ranks times.
     double ring_steps(CollectiveKind kind) const;
@@ -32,9 +45,13 @@ public:
     double ring_bus_gb(CollectiveProtocol protocol) const;
     double tree_latency_us(CollectiveProtocol protocol) const;
     double tree_bus_gb(CollectiveProtocol protocol, double bytes) const;
-    /// Of NVLS, or of NVLSTree across nodes.
-    double nvls_latency_us() const;
-    double nvls_bus_gb() const;
+    /// Of NVLS, or of NVLSTree.
+    double nvls_latency_us(CollectiveAlgorithm algorithm) const;
+    double nvls_bus_gb(CollectiveKind kind, CollectiveAlgorithm algorithm) const;
+    /// Of CollNetDirect or CollNetChain. The bandwidths are the algorithm's, of the buffer's bytes.
+    double collnet_latency_us(CollectiveAlgorithm algorithm) const;
+    double collnet_direct_algorithm_gb(CollectiveKind kind) const;
+    double collnet_chain_algorithm_gb() const;
     /// NCCL builds parallel aggregated trees of nodes with one rank each.
     bool has_pat() const { return placement_.nodes > 1 && placement_.ranks == placement_.nodes; }
     double pat_latency_us() const;
@@ -49,7 +66,8 @@ private:
     Generation gpu_;
     Hardware intra_;
     LinkRates rates_;
-    bool ll128_, nvls_;
+    bool nvswitch_, ll128_, nvls_, sharp_;
+    std::uint64_t nics_;
     Channels channels_;
 };
 

@@ -15,16 +15,17 @@ constexpr std::size_t node_column(std::uint64_t nodes) {
     return nodes <= 2 ? nodes - 1 : 2;
 }
 
-using ByProtocol = std::array<double, 3>;       // LL, LL128, Simple
-using ByNodes = std::array<double, 3>;          // 1, 2, more nodes
-using ByGeneration = std::array<ByNodes, 4>;    // Volta, Ampere, Hopper, Blackwell
-using ByAlgorithm = std::array<ByProtocol, 5>;  // Tree, Ring, NVLS, NVLSTree, PAT
+using ByProtocol = std::array<double, 3>;     // LL, LL128, Simple
+using ByNodes = std::array<double, 3>;        // 1, 2, more nodes
+using ByGeneration = std::array<ByNodes, 4>;  // Volta, Ampere, Hopper, Blackwell
+// Tree, Ring, NVLS, NVLSTree, PAT, CollNetDirect, CollNetChain
+using ByAlgorithm = std::array<ByProtocol, 7>;
 
-constexpr ByAlgorithm base{{{6.8, 14.0, 8.4}, {6.6, 14.0, 8.4}, {}, {}, {8.0, 8.0, 8.0}}};
+constexpr ByAlgorithm base{{{6.8, 14.0, 8.4}, {6.6, 14.0, 8.4}, {}, {}, {8.0, 8.0, 8.0}, {}, {}}};
 constexpr std::array<ByAlgorithm, 3> hop{{
-    {{{0.6, 1.25, 4.0}, {0.6, 1.9, 3.4}, {0, 0, 25}, {0, 0, 25}, {0, 0, 4.0}}},
-    {{{1.0, 1.9, 4.0}, {1.0, 2.5, 5.7}, {}, {}, {0, 0, 4.0}}},
-    {{{5.0, 8.5, 14.0}, {2.7, 4.0, 14.0}, {0, 0, 18}, {0, 0, 20.9}, {0, 0, 14.0}}},
+    {{{0.6, 1.25, 4.0}, {0.6, 1.9, 3.4}, {0, 0, 25}, {0, 0, 25}, {0, 0, 4.0}, {0, 0, 3.7}, {0, 0, 2.8}}},
+    {{{1.0, 1.9, 4.0}, {1.0, 2.5, 5.7}, {}, {}, {0, 0, 4.0}, {0, 0, 3.7}, {0, 0, 2.8}}},
+    {{{5.0, 8.5, 14.0}, {2.7, 4.0, 14.0}, {0, 0, 18}, {0, 0, 20.9}, {0, 0, 14.0}, {0, 0, 31}, {0, 0, 30}}},
 }};
 
 constexpr ByGeneration ll_max{
@@ -67,6 +68,10 @@ std::size_t row(CollectiveAlgorithm algorithm) {
             return 3;
         case CollectiveAlgorithm::pat:
             return 4;
+        case CollectiveAlgorithm::collnet_direct:
+            return 5;
+        case CollectiveAlgorithm::collnet_chain:
+            return 6;
         default:
             return 1;
     }

@@ -33,6 +33,12 @@ double tree_size_factor(CollectiveProtocol protocol, std::uint64_t bytes);
 
 /// Heads of NVLS: one GPU each, at most this many; each is a channel.
 inline constexpr std::uint64_t nvls_max_heads = 8;
+/// NVLS gathers and scatters for no more ranks of a node (NCCL_MAX_NVLS_ARITY).
+inline constexpr std::uint64_t nvls_max_scattered = 32;
+/// CollNet is for no more ranks of a node, and has no more heads (NCCL_MAX_DIRECT_ARITY + 1).
+inline constexpr std::uint64_t collnet_max_ranks = 8;
+/// And for no fewer nodes (NCCL_COLLNET_NODE_THRESHOLD).
+inline constexpr std::uint64_t collnet_least_nodes = 2;
 
 /// Cost of driving the network proxy in every step of a ring, Intel host.
 inline constexpr double net_overhead_us = 1.0;

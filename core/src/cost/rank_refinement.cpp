@@ -60,6 +60,9 @@ Patterns used_patterns(const Plan& plan) {
                         patterns.insert(CrossingPattern::trees);
                     else if (!pairs && has_one_rank_a_node(plan, collective->group))
                         patterns.insert(CrossingPattern::powers_of_two);
+                    if (!pairs && plan.scenario.cluster.inter_node.sharp)
+                        patterns.insert(
+                            crossing_pattern(CollectiveAlgorithm::collnet_direct, collective->kind));
                 }
     return used;
 }

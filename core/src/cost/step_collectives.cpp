@@ -150,7 +150,8 @@ std::vector<Warning> forced_choice_warnings(const Plan& plan) {
     return {{"nccl_choice_without_effect",
              fmt::format(
                  "cluster.nccl forces {} {}, which none of the step's collectives can run with; all run "
-                 "as NCCL chooses (all-gathers and reduce-scatters are rings, or PAT with one rank a node)",
+                 "as NCCL chooses (all-gathers and reduce-scatters can be rings, NVLS on one node, PAT with "
+                 "one rank a node, and what switches do with cluster.inter_node.sharp)",
                  choice.algorithm ? to_string(*choice.algorithm) : "any algorithm",
                  choice.protocol ? to_string(*choice.protocol) : "any protocol")}};
 }

@@ -157,12 +157,22 @@ void import_environment(Import& import, const Environment& environment) {
             import_allocator(import, name, variable);
         else if (name == "NCCL_ALGO")
             import_choice(import, "/cluster/nccl/algorithm", name, variable,
-                          {{"ring", "ring"}, {"tree", "tree"}, {"nvls", "nvls"}, {"nvlstree", "nvls_tree"}});
+                          {{"ring", "ring"},
+                           {"tree", "tree"},
+                           {"nvls", "nvls"},
+                           {"nvlstree", "nvls_tree"},
+                           {"pat", "pat"},
+                           {"collnetdirect", "collnet_direct"},
+                           {"collnetchain", "collnet_chain"}});
         else if (name == "NCCL_PROTO")
             import_choice(import, "/cluster/nccl/protocol", name, variable,
                           {{"ll", "ll"}, {"ll128", "ll128"}, {"simple", "simple"}});
         else if (name == "NCCL_IB_HCA")
             import_adapters(import, name, variable);
+        else if (name == "NCCL_COLLNET_ENABLE" && variable.value == "1")
+            ask(import, "/cluster/inter_node/sharp", name, variable.line,
+                "lets NCCL reduce in the network's switches (SHARP); whether they can doesn't stand here",
+                "where they can, add --set /cluster/inter_node/sharp=true");
         else
             import_other(import, name, variable);
     }

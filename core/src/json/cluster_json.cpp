@@ -40,10 +40,13 @@ constexpr std::string_view topology_file_keys[] = {
     "gpus_per_node", "gpu",         "intra_node", "inter_node", "host",    "power_limit_watts"};
 
 void read_inter_node(const ObjectReader& reader, InterNode& inter_node) {
-    reader.allow_only({"kind", "bytes_per_second_per_gpu"});
+    reader.allow_only({"kind", "bytes_per_second_per_gpu", "nics_per_node", "sharp"});
     inter_node.kind = reader.word<InterNodeKind>("kind").value_or(inter_node.kind);
     inter_node.bytes_per_s_per_gpu =
         reader.number("bytes_per_second_per_gpu", 0, largest_rate).value_or(inter_node.bytes_per_s_per_gpu);
+    inter_node.nics_per_node =
+        reader.integer("nics_per_node", 1, most_gpus_per_node).value_or(inter_node.nics_per_node);
+    inter_node.sharp = reader.boolean("sharp").value_or(inter_node.sharp);
 }
 
 /// As NCCL_ALGO and NCCL_PROTO force it.
@@ -230,6 +233,26 @@ void check_links(const ObjectReader& reader, const ClusterSpec& cluster) {
             R"(or the machines that the GPUs stand in: "topology": "dgx-h100")");
 }
 
+/// Switches reduce where there are such, and CollNet runs on those alone.
+void check_sharp(const ObjectReader& reader, const ClusterSpec& cluster) {
+    const InterNode& between = cluster.inter_node;
+    const auto stated = reader.object("inter_node");
+    if (between.sharp && between.kind != InterNodeKind::infiniband)
+        (stated && stated->has("sharp") ? *stated : reader)
+            .fail(stated && stated->has("sharp") ? "sharp" : "inter_node",
+                  fmt::format("sharp is true, but the kind of network is {}: SHARP reduces in InfiniBand's "
+                              "switches",
+                              to_string(between.kind)),
+                  "set sharp to false, or kind to infiniband");
+    if (cluster.nccl.algorithm && is_collnet(*cluster.nccl.algorithm) && !between.sharp)
+        reader.object("nccl")->fail(
+            "algorithm",
+            fmt::format("{} needs switches that reduce (SHARP), but cluster.inter_node.sharp is false",
+                        to_string(*cluster.nccl.algorithm)),
+            "where the network has them and NCCL_COLLNET_ENABLE is 1, say so with --set "
+            "/cluster/inter_node/sharp=true; else force another algorithm, or none");
+}
+
 }  // namespace
 
 std::span<const std::string_view> cluster_keys() {
@@ -246,6 +269,7 @@ ClusterSpec read_cluster(const json& value, ErrorPlace place) {
         cluster.calibration = read_calibration(*calibration, reader.place("calibration"));
     read_counts(reader, cluster);
     check_links(reader, cluster);
+    check_sharp(reader, cluster);
     return cluster;
 }
 
@@ -264,6 +288,9 @@ json cluster_json(const ClusterSpec& cluster) {
                      {"pcie_bytes_per_second", cluster.host.pcie_bytes_per_s},
                      {"nvme_bytes_per_second", cluster.host.nvme_bytes_per_s},
                      {"cores", cluster.host.cores}}}};
+    if (cluster.inter_node.nics_per_node > 0)
+        result["inter_node"]["nics_per_node"] = cluster.inter_node.nics_per_node;
+    if (cluster.inter_node.sharp) result["inter_node"]["sharp"] = true;
     if (!cluster.topology.empty()) result["topology"] = cluster.topology;
     if (cluster.power_limit_watts) result["power_limit_watts"] = *cluster.power_limit_watts;
     if (!cluster.calibration.empty()) result["calibration"] = calibration_json(cluster.calibration);

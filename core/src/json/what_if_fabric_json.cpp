@@ -62,9 +62,18 @@ Scenario resolve_background(const ObjectReader& reader) {
     return resolve_scenario(request);
 }
 
-BackgroundJob read_background(const ObjectReader& reader, std::uint64_t& nodes) {
+void check_switches(const ObjectReader& reader, const char* key, const WhatIf& what_if,
+                    const ClusterSpec& cluster) {
+    if (fabric_of(what_if).kind == FabricKind::torus && cluster.inter_node.sharp)
+        reader.fail(key,
+                    "a torus has no switches, but cluster.inter_node.sharp says that the network's reduce",
+                    "set /cluster/inter_node/sharp to false, or take another fabric");
+}
+
+BackgroundJob read_background(const ObjectReader& reader, const WhatIf& what_if, std::uint64_t& nodes) {
     reader.allow_only({"file", "scenario", "name", "placement"});
     const Scenario scenario = resolve_background(reader);
+    check_switches(reader, reader.has("file") ? "file" : "scenario", what_if, scenario.cluster);
     nodes = nodes_in_use(scenario.cluster);
     BackgroundJob job;
     job.name = reader.string("name").value_or(
@@ -109,11 +118,12 @@ ordered_json to_json(const Placement& placement) {
 
 void read_what_if_fabric(const ObjectReader& reader, const ClusterSpec& cluster, WhatIf& what_if) {
     read_fabric(reader, what_if);
+    check_switches(reader, "fabric", what_if, cluster);
     const std::uint64_t nodes = nodes_in_use(cluster);
     std::uint64_t other_nodes = 0;
     if (reader.has("placement")) what_if.placement = read_placement(reader, nodes);
     if (const auto background = reader.object("background"))
-        what_if.background = read_background(*background, other_nodes);
+        what_if.background = read_background(*background, what_if, other_nodes);
     check_size(reader, what_if, nodes, other_nodes);
     const FabricSites sites = place_jobs(what_if, nodes, other_nodes);
     if (sites.nodes > 0 && sites.background.size() != other_nodes)

@@ -68,6 +68,25 @@ TEST(FabricCrossing, OfPatIsFewChunksFarAndManyNear) {
     for (const auto& [link, units] : crossing) EXPECT_NEAR(units, 2 * 1.0 / 3 + 2.0 / 3, 1e-12);
 }
 
+TEST(FabricCrossing, OfSwitchesThatReduceIsOneNodesShareALeaf) {
+    // Leaves {0, 1}, {2, 3}, {4}: each sends up and gets what one node's 8 NICs do.
+    const FabricRoutes fabric = leaves(2, 5);
+    EXPECT_EQ(fabric_crossing(CrossingPattern::star_all_reduce, full({0, 1, 2, 3, 4}), fabric),
+              (Crossing{{0, 8}, {1, 8}, {2, 8}, {3, 8}, {4, 8}, {5, 8}}));
+    // A node's chunk is a quarter of what a NIC gets of a gather; of a scatter all that a leaf adds up goes
+    // up and one part in five for each node comes down.
+    EXPECT_EQ(fabric_crossing(CrossingPattern::star_all_gather, full({0, 1, 2, 3, 4}), fabric),
+              (Crossing{{0, 4}, {1, 4}, {2, 2}, {3, 6}, {4, 6}, {5, 8}}));
+    EXPECT_EQ(fabric_crossing(CrossingPattern::star_reduce_scatter, full({0, 1, 2, 3, 4}), fabric),
+              (Crossing{{0, 8}, {1, 8}, {2, 8}, {3, 8 * 2.0 / 5}, {4, 8 * 2.0 / 5}, {5, 8 / 5.0}}));
+    EXPECT_TRUE(fabric_crossing(CrossingPattern::star_all_reduce, full({2, 3}), fabric).empty());
+    // Every rail has switches of its own.
+    const FabricRoutes rails = leaves(2, 4, FabricKind::rail_optimised);
+    const Crossing crossing = fabric_crossing(CrossingPattern::star_all_reduce, full({0, 1, 2, 3}), rails);
+    EXPECT_EQ(crossing.size(), 32U);
+    for (const auto& [link, units] : crossing) EXPECT_EQ(units, 1) << link;
+}
+
 TEST(FabricCrossing, OfAnAllToAllIsWhatGoesToOtherLeaves) {
     // A node of 8 ranks sends 8 units, a third of it to each other node: two of those are elsewhere.
     const Crossing crossing = fabric_crossing(CrossingPattern::pairs, full({0, 1, 2, 3}), leaves(2, 4));

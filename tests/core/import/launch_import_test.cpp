@@ -93,6 +93,13 @@ TEST(LaunchImport, TakesWhatNcclIsHeldTo) {
     EXPECT_EQ(stated(import, "/cluster/nccl/protocol"), "\"ll128\"");
 }
 
+TEST(LaunchImport, AsksWhetherTheNetworkReduces) {
+    const Import import =
+        import_script("NCCL_COLLNET_ENABLE=1 NCCL_ALGO=CollnetDirect torchrun --nproc_per_node 8 t.py\n");
+    EXPECT_EQ(finding(import, Finding::missing, "NCCL_COLLNET_ENABLE").asks_for, "/cluster/inter_node/sharp");
+    EXPECT_EQ(stated(import, "/cluster/nccl/algorithm"), "\"collnet_direct\"");
+}
+
 TEST(LaunchImport, SaysWhatOfTheEnvironmentIsNotPlanned) {
     const Import import = import_script(
         "export NCCL_ALGO=^tree\nexport NCCL_DEBUG=INFO\nexport NCCL_P2P_DISABLE=1\n"

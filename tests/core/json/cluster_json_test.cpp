@@ -64,6 +64,30 @@ TEST(ReadCluster, OverridesTheTopology) {
     EXPECT_EQ(read_cluster(cluster_json(cluster), {}), cluster);
 }
 
+TEST(ReadCluster, ReadsWhetherTheNetworkReduces) {
+    const ClusterSpec cluster = read(R"({"nodes": 2, "inter_node": {"sharp": true, "nics_per_node": 4},
+                                         "nccl": {"algorithm": "collnet_direct"}})");
+    EXPECT_TRUE(cluster.inter_node.sharp);
+    EXPECT_EQ(cluster.inter_node.nics_per_node, 4U);
+    EXPECT_EQ(cluster.inter_node.bytes_per_s_per_gpu, 50e9);
+    EXPECT_EQ(cluster.nccl.algorithm, CollectiveAlgorithm::collnet_direct);
+    EXPECT_EQ(read_cluster(cluster_json(cluster), {}), cluster);
+    EXPECT_FALSE(cluster_json(read("{}"))["inter_node"].contains("sharp"));
+}
+
+TEST(ReadCluster, RefusesCollNetOnSwitchesThatDontReduce) {
+    const Error error = error_of(R"({"nodes": 2, "nccl": {"algorithm": "collnet_chain"}})");
+    EXPECT_EQ(error.place().pointer, "/cluster/nccl/algorithm");
+    EXPECT_THAT(error.message(), HasSubstr("cluster.inter_node.sharp is false"));
+    EXPECT_THAT(error.hint(), HasSubstr("--set /cluster/inter_node/sharp=true"));
+}
+
+TEST(ReadCluster, RefusesSharpOnOtherNetworks) {
+    const Error error = error_of(R"({"topology": "p5.48xlarge", "nodes": 2, "inter_node": {"sharp": true}})");
+    EXPECT_EQ(error.place().pointer, "/cluster/inter_node/sharp");
+    EXPECT_THAT(error.message(), HasSubstr("efa"));
+}
+
 TEST(ReadCluster, ReadsAnInlineCluster) {
     const ClusterSpec cluster = read(
         R"({"nodes": 1, "gpus_per_node": 2, "gpu": "rtx-3090-24gb", "host": {"memory_bytes": 137438953472}})");

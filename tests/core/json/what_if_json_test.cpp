@@ -268,6 +268,14 @@ TEST(FabricJson, NamesWhatIsWrong) {
                 HasSubstr("1 to 6 dimensions, but 0 are given"));
     EXPECT_THAT(error_of_request(R"({"fabric": {"kind": "torus", "dimensions": [3, 2]}})"),
                 HasSubstr("a torus of 3 × 2 has 6 nodes, but the job has 2"));
+    try {
+        ScenarioRequest sharp = request(R"({"fabric": {"kind": "torus", "dimensions": [2]}})");
+        sharp.settings = {{"/cluster/inter_node/sharp", "true", "--sharp"}};
+        resolve_scenario(sharp);
+        FAIL() << "no error";
+    } catch (const Error& error) {
+        EXPECT_THAT(error.message(), HasSubstr("a torus has no switches"));
+    }
     EXPECT_THAT(error_of_request(R"({"fabric": {"kind": "torus", "dimensions": [3]}, "placement": [1, 5]})"),
                 HasSubstr("there is no node 5: a torus of 3 has 3 nodes"));
     EXPECT_THAT(error_of_request(R"({"fabric": {"kind": "torus", "dimensions": [3]}, "background":

@@ -179,6 +179,10 @@ std::vector<Warning> what_if_warnings(const Scenario& scenario, const WhatIf& wh
             "share "
             "links");
     const bool one_node = nodes_in_use(scenario.cluster) == 1;
+    if (!one_node && blocks(fabric_of(what_if)))
+        warnings.push_back({"closed_form_without_fabric",
+                            "the closed form of the step knows no fabric: what its links hold back is in the "
+                            "simulated step alone"});
     for (const SlowLink& link : what_if.slow_links)
         if (one_node && link.kind != SlowLinkKind::gpu) warn("the job is on one node: nothing crosses a NIC");
     return warnings;

@@ -7,6 +7,7 @@
 #include "report/sim_views_text.hpp"
 #include "report/slowest_group.hpp"
 #include "report/what_if_text.hpp"
+#include "zeroplan/fabric_sites.hpp"
 #include "zeroplan/report.hpp"
 
 namespace zeroplan {
@@ -49,7 +50,7 @@ void add_step(TextPage& page, const Plan& plan, const SimReport& report, const S
                           format_seconds(slowest.high_s), slowest.fidelity));
 }
 
-void add_time(TextPage& page, const SimReport& report, const StepTimeline& slowest) {
+void add_time(TextPage& page, const SimReport& report, const StepTimeline& slowest, bool fabric_blocks) {
     const double step = slowest.step_time_s;
     const std::size_t bar_width = page.width() > 90 ? 30 : 20;
     Table table({"", "time", "of the step", ""});
@@ -70,7 +71,8 @@ void add_time(TextPage& page, const SimReport& report, const StepTimeline& slowe
     page.paragraph("  ",
                    "summed: the durations of all collectives, also of those that run at once or beside "
                    "computing; above 100 % where several streams communicate");
-    page.line(fmt::format("  closed form, no link shared between streams: {}",
+    page.line(fmt::format("  closed form, no link shared between streams{}: {}",
+                          fabric_blocks ? " and no switch that holds anything back" : "",
                           format_seconds(report.closed_form.step_time_s)));
 }
 
@@ -102,7 +104,7 @@ std::string sim_text(const Plan& plan, const SimReport& report, const SimExtras&
     add_step(page, plan, report, slowest);
     add_scenario(page, plan);
     if (extras.what_if) add_what_if(page, *extras.what_if);
-    add_time(page, report, slowest);
+    add_time(page, report, slowest, extras.what_if && blocks(fabric_of(extras.what_if->asked)));
     add_rank_groups(page, plan, report);
     add_critical_path(page, plan, report);
     add_collectives(page, plan, report);

@@ -299,6 +299,9 @@ TEST(WhatIfWarnings, TellWhatChangesNothing) {
     ASSERT_EQ(warnings().size(), 1U);
     EXPECT_THAT(warnings()[0].message, HasSubstr("--leaf-switches"));
     asked = request(R"({"placement": "spread", "leaf_switches": {"nodes": 1, "oversubscription": 2}})");
+    ASSERT_EQ(warnings().size(), 1U);
+    EXPECT_EQ(warnings()[0].code, "closed_form_without_fabric");
+    asked = request(R"({"leaf_switches": {"nodes": 1, "oversubscription": 1}})");
     EXPECT_TRUE(warnings().empty());
     asked = request(R"({"slow_links": [{"link": "nic:0", "factor": 0.5}]})", 1);
     ASSERT_EQ(warnings().size(), 1U);

@@ -36,8 +36,8 @@ constexpr std::string_view scenario_keys[] = {
     "topology",   "nodes", "gpus_per_node",     "gpus_used", "gpu",        "intra_node",
     "inter_node", "host",  "power_limit_watts", "nccl",      "calibration"};
 constexpr std::string_view topology_file_keys[] = {
-    "name",          "description", "provider",   "note",       "sources", "nodes",
-    "gpus_per_node", "gpu",         "intra_node", "inter_node", "host",    "power_limit_watts"};
+    "name", "description", "provider",   "note", "sources",           "nodes", "gpus_per_node",
+    "gpu",  "intra_node",  "inter_node", "host", "power_limit_watts", "fabric"};
 
 void read_inter_node(const ObjectReader& reader, InterNode& inter_node) {
     reader.allow_only({"kind", "bytes_per_second_per_gpu", "nics_per_node", "sharp"});

@@ -55,10 +55,11 @@ std::string summary_of(const ClusterSpec& cluster) {
     return text;
 }
 
-/// Whose cloud the machine is rented in; empty for one that stands in a room of its own.
-std::string provider_of(const embedded::File& topology) {
+/// What the file says for people: "provider", whose cloud the machine is rented in; "fabric", what joins such
+/// nodes. Empty if it says nothing.
+std::string said_of(const embedded::File& topology, const char* key) {
     const json file = parse_json(topology.text, fmt::format("topologies/{}.json", topology.name));
-    return file.value("provider", std::string());
+    return file.value(key, std::string());
 }
 
 template <typename Summary>
@@ -86,8 +87,10 @@ std::vector<Preset> topology_presets() {
     // many types shows where each is to be had.
     std::vector<std::pair<std::string, Preset>> by_provider;
     for (const embedded::File& file : embedded::topologies()) {
-        const std::string provider = provider_of(file), name(file.name);
-        const std::string summary = summary_of(read_cluster(json{{"topology", name}}, {}));
+        const std::string provider = said_of(file, "provider"), fabric = said_of(file, "fabric");
+        const std::string name(file.name);
+        std::string summary = summary_of(read_cluster(json{{"topology", name}}, {}));
+        if (!fabric.empty()) summary += ", " + fabric;
         by_provider.push_back({provider, {name, provider.empty() ? summary : provider + ": " + summary}});
     }
     std::sort(by_provider.begin(), by_provider.end(), [](const auto& a, const auto& b) {

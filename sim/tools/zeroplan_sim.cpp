@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
-#include "what_if_flags.hpp"
 #include "zeroplan/chakra_trace.hpp"
 #include "zeroplan/command/output.hpp"
 #include "zeroplan/command/output_files.hpp"
 #include "zeroplan/command/progress_line.hpp"
 #include "zeroplan/command/run_command.hpp"
 #include "zeroplan/command/scenario_flags.hpp"
+#include "zeroplan/command/what_if_flags.hpp"
 #include "zeroplan/cost_model.hpp"
 #include "zeroplan/goodput.hpp"
 #include "zeroplan/nccl_tuner.hpp"
@@ -24,7 +24,7 @@ namespace {
 struct Flags {
     zeroplan::command::ScenarioFlags scenario;
     zeroplan::command::OutputFlags output;
-    zeroplan::WhatIfFlags what_if;
+    zeroplan::command::WhatIfFlags what_if;
     std::string trace, csv, chakra, tuner, nccl_algorithm, nccl_protocol;
     bool sharp = false;
 };
@@ -154,7 +154,7 @@ int main(int argc, char** argv) {
         "Plans a step and simulates it on the cluster's links: step time, throughput, exposed communication.",
         "zeroplan sim"};
     zeroplan::command::add_scenario_flags(app, flags.scenario);
-    zeroplan::add_what_if_flags(app, flags.what_if);
+    zeroplan::command::add_what_if_flags(app, flags.what_if);
     add_nccl_flags(app, flags);
     zeroplan::command::add_output_flags(app, flags.output);
     app.add_option("--trace", flags.trace, "Write the time line as Chrome trace JSON, for ui.perfetto.dev")
@@ -183,7 +183,7 @@ int main(int argc, char** argv) {
         "--slow-link "
         "nic:9=0.5");
     return zeroplan::command::run_command(app, argc, argv, [&app, &flags] {
-        flags.scenario.more = zeroplan::what_if_settings(flags.what_if);
+        flags.scenario.more = zeroplan::command::what_if_settings(flags.what_if);
         add_nccl_settings(app, flags);
         return simulate_and_report(flags);
     });

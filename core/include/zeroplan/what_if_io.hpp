@@ -11,6 +11,8 @@ namespace zeroplan {
 WhatIf resolve_what_if(const ScenarioRequest& request, const Scenario& scenario);
 /// scenario_json() with `what_if` in it.
 std::string scenario_json(const Scenario& scenario, const WhatIf& what_if, int indent = 2);
+/// `what_if` of a scenario file alone; {} where nothing is different.
+std::string what_if_json(const WhatIf& what_if, int indent = 2);
 
 /// What several `--straggler RANK=FACTOR`, `--slow-link LINK=FACTOR` mean; they replace the file's list.
 /// Throws Error{invalid_input} without "=".

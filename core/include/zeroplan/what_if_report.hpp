@@ -69,5 +69,10 @@ struct SimExtras {
 std::string sim_text(const Plan& plan, const SimReport& report, const SimExtras& extras,
                      const TextStyle& style = {});
 std::string sim_json(const Plan& plan, const SimReport& report, const SimExtras& extras, int indent = 2);
+/// What sim_text() says of the extras alone: the step cause by cause, and the long run of steps of
+/// `step_time_s` with failures.
+std::string what_if_text(const SimExtras& extras, double step_time_s, const TextStyle& style = {});
+/// "goodput 98.63 % with 60 min of work between checkpoints, at best 99.02 % with 23.1 min".
+std::string goodput_phrase(const Goodput& run);
 
 }  // namespace zeroplan

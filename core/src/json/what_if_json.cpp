@@ -241,6 +241,10 @@ ordered_json what_if_to_json(const WhatIf& what_if) {
     return out;
 }
 
+std::string what_if_json(const WhatIf& what_if, int indent) {
+    return what_if_to_json(what_if).dump(indent);
+}
+
 Setting straggler_setting(const std::vector<std::string>& texts, const std::string& origin) {
     return factors_setting("/what_if/stragglers", "rank", true, texts, origin, "5=0.8");
 }

@@ -23,6 +23,10 @@ std::string long_time(double seconds) {
     return format_seconds(seconds);
 }
 
+std::string share(double goodput) {
+    return fmt::format("{:.2f} %", 100 * goodput);
+}
+
 void add_waited_for(TextPage& page, const WaitedFor& waited) {
     const bool one = waited.ranks.size() == 1 && waited.ranks[0].first == waited.ranks[0].last;
     const std::string share =
@@ -70,7 +74,7 @@ void add_goodput(TextPage& page, const Goodput& run, double step_time_s) {
     Table table({"checkpoints", "work between them", "goodput", ""});
     table.left(3);
     const auto row = [&](const char* name, double interval, double goodput, const char* rule) {
-        table.row({name, long_time(interval), fmt::format("{:.2f} %", 100 * goodput), rule});
+        table.row({name, long_time(interval), share(goodput), rule});
     };
     if (run.interval_is_given) row("as asked", run.interval_s, run.goodput, "");
     row("best", run.best_interval_s, run.best_goodput, "highest goodput by the renewal formula");
@@ -83,6 +87,24 @@ void add_goodput(TextPage& page, const Goodput& run, double step_time_s) {
     if (run.goodput > 0)
         page.line(fmt::format("  a step takes {} of the whole run's time",
                               format_seconds(step_time_s / run.goodput)));
+}
+
+std::string what_if_text(const SimExtras& extras, double step_time_s, const TextStyle& style) {
+    TextPage page(style);
+    if (extras.what_if) add_what_if(page, *extras.what_if);
+    if (extras.goodput) add_goodput(page, *extras.goodput, step_time_s);
+    return page.take();
+}
+
+std::string goodput_phrase(const Goodput& run) {
+    const auto with = [](double goodput, double interval_s) {
+        return fmt::format("{} with {}", share(goodput), long_time(interval_s));
+    };
+    if (!run.interval_is_given)
+        return fmt::format("goodput {} of work between checkpoints, the best interval",
+                           with(run.best_goodput, run.best_interval_s));
+    return fmt::format("goodput {} of work between checkpoints, at best {}",
+                       with(run.goodput, run.interval_s), with(run.best_goodput, run.best_interval_s));
 }
 
 }  // namespace zeroplan

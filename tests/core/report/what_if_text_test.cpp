@@ -78,6 +78,27 @@ TEST(WhatIfText, TellsTheGoodputOfEveryInterval) {
         EXPECT_THAT(text, HasSubstr(part));
 }
 
+TEST(WhatIfText, StandsAloneAsItStandsInTheReport) {
+    SimExtras extras = slow_extras();
+    extras.goodput = some_goodput();
+    const std::string alone = what_if_text(extras, 2.5), whole = sim_text(plan_of_two(), slow_step(), extras);
+    EXPECT_TRUE(alone.starts_with("\nWhat if, each cause")) << alone;
+    for (const char* heading : {"\nWhat if, ", "\nA long run"}) {
+        const std::string section = alone.substr(alone.find(heading), 300);
+        EXPECT_THAT(whole, HasSubstr(section.substr(0, section.find("\n\n"))));
+    }
+    EXPECT_EQ(what_if_text({}, 1), "");
+}
+
+TEST(WhatIfText, SaysGoodputInAPhrase) {
+    Goodput run = some_goodput();
+    EXPECT_EQ(goodput_phrase(run),
+              "goodput 80.00 % with 30 min of work between checkpoints, at best 85.00 % with 45 min");
+    run.interval_is_given = false;
+    EXPECT_EQ(goodput_phrase(run),
+              "goodput 85.00 % with 45 min of work between checkpoints, the best interval");
+}
+
 TEST(WhatIfText, KeepsToTheWidth) {
     SimExtras extras = slow_extras();
     extras.goodput = some_goodput();

@@ -9,7 +9,7 @@ namespace CLI {
 class App;
 }
 
-namespace zeroplan {
+namespace zeroplan::command {
 
 /// What the user typed of what is not as it should be.
 struct WhatIfFlags {
@@ -23,4 +23,4 @@ void add_what_if_flags(CLI::App& app, WhatIfFlags& flags);
 /// `what_if` of the scenario as the flags set it.
 std::vector<Setting> what_if_settings(const WhatIfFlags& flags);
 
-}  // namespace zeroplan
+}  // namespace zeroplan::command

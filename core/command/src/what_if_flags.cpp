@@ -1,4 +1,4 @@
-#include "what_if_flags.hpp"
+#include "zeroplan/command/what_if_flags.hpp"
 
 #include <array>
 
@@ -6,7 +6,7 @@
 
 #include "zeroplan/what_if_io.hpp"
 
-namespace zeroplan {
+namespace zeroplan::command {
 namespace {
 
 constexpr const char* straggler_flag = "--straggler";
@@ -108,4 +108,4 @@ std::vector<Setting> what_if_settings(const WhatIfFlags& flags) {
     return settings;
 }
 
-}  // namespace zeroplan
+}  // namespace zeroplan::command

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "field_texts.hpp"
+#include "what_if_fields.hpp"
 #include "zeroplan/gui/request.hpp"
 #include "zeroplan/gui/text.hpp"
 #include "zeroplan/words.hpp"
@@ -99,7 +101,7 @@ Field degree(std::string pointer, QString label, std::string flag, QString toolt
     return field;
 }
 
-std::vector<Field> make_fields() {
+std::vector<Field> plan_fields() {
     using S = const Scenario&;
     return {
         model_field(),
@@ -144,6 +146,12 @@ std::vector<Field> make_fields() {
     };
 }
 
+std::vector<Field> make_fields() {
+    std::vector<Field> all = plan_fields();
+    for (Field& field : what_if_fields()) all.push_back(std::move(field));
+    return all;
+}
+
 // Two controls that state the same thing, and the one default that a model brings. What else follows from an
 // edited key (data_parallel, dtypes, a topology's figures) the scenario's reader lets follow.
 ScenarioRequest follow(ScenarioRequest request, const Scenario* resolved, const std::string& pointer) {
@@ -152,11 +160,14 @@ ScenarioRequest follow(ScenarioRequest request, const Scenario* resolved, const 
     };
     if (pointer == "/cluster/gpus_used") forget("/cluster/nodes");
     if (pointer == "/cluster/nodes") forget("/cluster/gpus_used");
+    if (pointer == "/what_if/fabric") return taken_away(std::move(request), "/what_if/leaf_switches");
     const bool longest =
         resolved != nullptr && resolved->training.sequence_length == resolved->model.max_sequence_length;
     if (pointer == "/model" && longest) return without(std::move(request), "/training/sequence_length");
     return request;
 }
+
+}  // namespace
 
 Setting as_setting(const Field& field, const QString& value) {
     const std::string origin = field.name().toStdString();
@@ -169,29 +180,13 @@ Setting as_setting(const Field& field, const QString& value) {
             break;
         case Field::Kind::count:
             return {field.pointer, value.toStdString(), origin};
+        case Field::Kind::text:
+            return typed(field, value);
     }
     bool is_number = false;
     value.toULongLong(&is_number);
     return {field.pointer, is_number ? value.toStdString() : quoted(value), origin};
 }
-
-QString shell_quoted(const QString& word) {
-    static const QString safe = "-_./=:,+@%";
-    const bool plain = !word.isEmpty() && std::all_of(word.begin(), word.end(), [](QChar c) {
-        return (c.unicode() < 128 && c.isLetterOrNumber()) || safe.contains(c);
-    });
-    if (plain) return word;
-    return '\'' + QString(word).replace('\'', "'\\''") + '\'';
-}
-
-// What the flag takes; anything else needs --set.
-std::optional<QString> as_flag_value(const Field& field, const std::string& json_value) {
-    if (field.kind != Field::Kind::model) return plain_value(json_value);
-    const QString name = model_name_or_path(json_value);
-    return name.isEmpty() ? std::nullopt : std::optional(name);
-}
-
-}  // namespace
 
 bool is_shown(const Field& field, const QString& engine, const QString& value) {
     const auto& engines = field.engines;
@@ -212,30 +207,13 @@ const Field& field(const std::string& pointer) {
 
 ScenarioRequest edited(const ScenarioRequest& request, const Scenario* resolved, const std::string& pointer,
                        const QString& value) {
+    if (value.isEmpty() && field(pointer).kind == Field::Kind::text) return taken_away(request, pointer);
     if (value.isEmpty()) {
         ScenarioRequest again = request;
         std::erase_if(again.settings, [&](const Setting& s) { return s.pointer == pointer; });
         return again;
     }
     return follow(with(request, as_setting(field(pointer), value)), resolved, pointer);
-}
-
-QString command_line(const ScenarioRequest& request, const QString& subcommand) {
-    QStringList words{"zeroplan", subcommand};
-    if (!request.file.empty()) words << "--scenario" << shell_quoted(text(request.file));
-    for (const ImportedScenario& imported : request.imported)
-        if (!imported.flag.empty()) words << text(imported.flag) << shell_quoted(text(imported.file));
-    std::vector<Setting> others = request.settings;
-    for (const Field& field : fields()) {  // in the form's order, however they came about
-        const auto json_value = setting_at(request, field.pointer);
-        const auto value = json_value ? as_flag_value(field, *json_value) : std::nullopt;
-        if (!value) continue;
-        words << text(field.flag) << shell_quoted(*value);
-        std::erase_if(others, [&](const Setting& s) { return s.pointer == field.pointer; });
-    }
-    for (const Setting& setting : others)
-        words << "--set" << shell_quoted(text(setting.pointer + '=' + setting.json_value));
-    return words.join(' ');
 }
 
 }  // namespace zeroplan::gui

@@ -98,7 +98,7 @@ void MainWindow::show_outcome(const PlanOutcome& outcome) {
     outcome_ = outcome;
     if (outcome.planned) {
         results_->show_planned(outcome.planned);
-        form_->show_request(request_, &outcome.planned->plan->scenario);
+        form_->show_request(request_, &outcome.planned->plan->scenario, &outcome.planned->what_if);
         statusBar()->showMessage(tr("Planned in %1").arg(text(format_seconds(outcome.planned->seconds))),
                                  4000);
     } else {
@@ -137,7 +137,7 @@ void MainWindow::simulate() {
         return tell_if_settled();
     simulation_failure_.clear();
     results_->simulation_bar().show_running();
-    simulation_.start(outcome_.planned->plan);
+    simulation_.start(outcome_.planned->plan, outcome_.planned->what_if);
 }
 
 void MainWindow::cancel_simulation() {

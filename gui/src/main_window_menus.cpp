@@ -107,6 +107,13 @@ void MainWindow::build_view_menu() {
                     &ResultsView::clear_baseline);
     menu->addSeparator();
 
+    const auto add_page = [&](const QString& name, const char* keys, ResultsPage page) {
+        menu->addAction(name, QKeySequence(tr(keys)), this, [this, page] { results_->set_page(page); });
+    };
+    add_page(tr("Memor&y and time"), "Ctrl+1", ResultsPage::memory);
+    add_page(tr("&What if"), "Ctrl+2", ResultsPage::what_if);
+    menu->addSeparator();
+
     auto* axes = new QActionGroup(this);
     const auto add_axis = [&](const QString& name, StepAxis axis) {
         QAction* action = axes->addAction(name);

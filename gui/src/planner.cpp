@@ -5,6 +5,11 @@
 #include <new>
 #include <utility>
 
+#include "zeroplan/goodput.hpp"
+#include "zeroplan/gui/fields.hpp"
+#include "zeroplan/rank_classes.hpp"
+#include "zeroplan/what_if_io.hpp"
+
 namespace zeroplan::gui {
 
 namespace {
@@ -19,12 +24,37 @@ void add_time(Planned& planned) {
     }
 }
 
+// A plan is the same whatever the what-if; only who is told apart differs, as in zeroplan-sim's report.
+Plan with_ranks_apart(Plan plan, const WhatIf& what_if) {
+    if (what_if.empty()) return plan;
+    for (Warning& warning : what_if_warnings(plan.scenario, what_if))
+        plan.warnings.push_back(std::move(warning));
+    try {
+        const RankClasses classes = rank_classes(plan, what_if);
+        return split_rank_groups(std::move(plan), classes);
+    } catch (const Error&) {  // not timed, and not simulated: add_time() says why
+        return plan;
+    }
+}
+
+void add_what_if(Planned& planned, Plan plan) {
+    try {
+        if (planned.what_if.failures) planned.goodput = goodput(plan, *planned.what_if.failures);
+    } catch (const Error& error) {
+        plan.warnings.push_back({"no_goodput", error.message()});
+    }
+    planned.plan = std::make_shared<const Plan>(with_ranks_apart(std::move(plan), planned.what_if));
+}
+
 std::shared_ptr<const Planned> planned_from(const ScenarioRequest& request) {
     QElapsedTimer timer;
     timer.start();
     auto planned = std::make_shared<Planned>();
     planned->request = request;
-    planned->plan = std::make_shared<const Plan>(make_plan(resolve_scenario(request)));
+    check_texts(request);
+    const Scenario scenario = resolve_scenario(request);
+    planned->what_if = resolve_what_if(request, scenario);
+    add_what_if(*planned, make_plan(scenario));
     add_time(*planned);
     planned->fullest = group_view(planned->plan, planned->plan->memory.worst_group,
                                   planned->timeline ? &*planned->timeline : nullptr);

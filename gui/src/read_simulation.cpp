@@ -40,6 +40,48 @@ StepTimeline figures(const QJsonObject& step) {
     return timeline;
 }
 
+std::vector<LinkLoad> link_loads(const QJsonArray& links) {
+    std::vector<LinkLoad> loads;
+    for (const QJsonValue& value : links) {
+        const QJsonObject link = value.toObject();
+        loads.push_back(
+            {link.value("name").toString().toStdString(), static_cast<std::uint64_t>(number(link, "links")),
+             number(link, "capacity_bytes_per_s"), number(link, "bytes"), number(link, "utilisation")});
+    }
+    return loads;
+}
+
+// "0-4,6"
+std::vector<RankRange> ranges(const QString& ranks) {
+    std::vector<RankRange> result;
+    for (const QString& part : ranks.split(',', Qt::SkipEmptyParts))
+        result.push_back({part.section('-', 0, 0).toULongLong(), part.section('-', -1).toULongLong()});
+    return result;
+}
+
+WhatIfReport what_if_report(const QJsonObject& json) {
+    WhatIfReport report;
+    report.step_time_without_s = number(json, "step_time_without_s");
+    for (const QJsonValue& value : json.value("causes").toArray()) {
+        const QJsonObject cause = value.toObject();
+        report.causes.push_back({cause.value("cause").toString().toStdString(), number(cause, "step_time_s"),
+                                 number(cause, "added_s"), number(cause, "added_exposed_communication_s"),
+                                 number(cause, "added_idle_s")});
+    }
+    if (const QJsonObject waited = json.value("waited_for").toObject(); !waited.isEmpty())
+        report.waited_for = WaitedFor{
+            ranges(waited.value("ranks").toString()), static_cast<std::uint64_t>(number(waited, "last_of")),
+            static_cast<std::uint64_t>(number(waited, "collectives")), number(waited, "waiting_s")};
+    if (const QJsonObject other = json.value("background").toObject(); !other.isEmpty()) {
+        report.background = NeighbourJob{other.value("name").toString().toStdString(),
+                                         static_cast<std::uint64_t>(number(other, "ranks")),
+                                         number(other, "step_time_alone_s"), std::nullopt};
+        if (other.value("step_time_s").isDouble())
+            report.background->step_time_s = number(other, "step_time_s");
+    }
+    return report;
+}
+
 // Fields of one line of a CSV table; "a ""quoted"" field" may hold commas.
 QList<QByteArray> csv_fields(const QByteArray& line) {
     if (!line.contains('"')) return line.split(',');
@@ -135,6 +177,9 @@ Simulated read_simulation(const QByteArray& report_json, const QByteArray& table
                          number(report, "mfu"), number(report, "hardware_flops_per_s_per_gpu"),
                          number(report, "hfu")};
     result.wall_s = number(report, "wall_s");
+    result.links = link_loads(report.value("links").toArray());
+    if (const QJsonObject what_if = report.value("what_if").toObject(); !what_if.isEmpty())
+        result.what_if = what_if_report(what_if);
     for (const QJsonValue& step : report.value("step_times").toArray()) {
         result.rank_groups.push_back(figures(step.toObject()));
         result.rank_groups.back().fidelity = report.value("fidelity").toString().toStdString();

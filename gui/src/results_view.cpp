@@ -3,6 +3,8 @@
 #include <QVBoxLayout>
 #include <algorithm>
 
+#include "zeroplan/gui/what_if_words.hpp"
+
 namespace zeroplan::gui {
 
 namespace {
@@ -37,6 +39,17 @@ QSplitter* splitter(Qt::Orientation orientation, std::initializer_list<QWidget*>
     return split;
 }
 
+QPlainTextEdit* report_text() {
+    auto* view = new QPlainTextEdit;
+    view->setReadOnly(true);
+    view->setTabChangesFocus(true);
+    view->setFrameShape(QFrame::NoFrame);
+    QFont mono("monospace");
+    mono.setStyleHint(QFont::Monospace);
+    view->setFont(mono);
+    return view;
+}
+
 }  // namespace
 
 ResultsView::ResultsView(QWidget* parent)
@@ -47,7 +60,9 @@ ResultsView::ResultsView(QWidget* parent)
       table_(new IngredientsTable),
       timeline_(new MemoryTimelineView),
       bar_(new SimulationBar),
-      lanes_(new StreamLanesView) {
+      lanes_(new StreamLanesView),
+      what_if_(report_text()),
+      tabs_(new QTabWidget) {
     baseline_ranks_->hide();
     top_ = splitter(Qt::Horizontal, {baseline_ranks_, ranks_, table_});
     for (int i = 0; i < 2; ++i) top_->setStretchFactor(i, 3);
@@ -67,11 +82,16 @@ ResultsView::ResultsView(QWidget* parent)
     views->setStretchFactor(2, 3);
     views->setSizes({300, 220, 200});
 
+    what_if_->setAccessibleName(tr("What the what-if comes to"));
+    tabs_->setDocumentMode(true);
+    tabs_->addTab(views, tr("Memory and time"));
+    tabs_->addTab(what_if_, tr("What if"));
+
     auto* column = new QVBoxLayout(this);
     column->setContentsMargins(0, 0, 0, 0);
     column->setSpacing(6);
     column->addWidget(verdict_);
-    column->addWidget(views, 1);
+    column->addWidget(tabs_, 1);
 
     connect(verdict_->pin_button(), &QToolButton::clicked, this, &ResultsView::toggle_baseline);
     connect(lanes_, &StreamLanesView::window_changed, this, [this](double begin, double end) {
@@ -143,6 +163,7 @@ void ResultsView::show_group() {
     show_lanes();
     show_memory();
     show_time_in_words();
+    show_what_if();
     show_difference();
 }
 
@@ -173,10 +194,19 @@ void ResultsView::show_memory() {
 }
 
 void ResultsView::show_time_in_words() {
-    if (!simulated_) return;
     const bool tokens = planned_->plan->scenario.model.batch == BatchKind::tokens;
-    if (const StepTimeline* slowest = slowest_step(simulated_))
-        verdict_->show_time(time_sentence(*slowest, simulated_->throughput, tokens));
+    const StepTimeline* step = slowest_step(simulated_);
+    const Throughput* throughput = step != nullptr        ? &simulated_->throughput
+                                   : planned_->throughput ? &*planned_->throughput
+                                                          : nullptr;
+    if (step == nullptr) step = closed_form(*planned_);
+    if (step == nullptr || throughput == nullptr) return;  // the verdict says why there is no time
+    const QString more = what_if_sentence(*planned_, simulated_ ? &*simulated_ : nullptr);
+    verdict_->show_time(QStringList{time_sentence(*step, *throughput, tokens), more}.join(' ').trimmed());
+}
+
+void ResultsView::show_what_if() {
+    what_if_->setPlainText(what_if_words(*planned_, simulated_ ? &*simulated_ : nullptr));
 }
 
 // Simulated against simulated, closed form against closed form.

@@ -49,6 +49,15 @@ QLabel* section_heading(const QString& name) {
     return heading;
 }
 
+// A request without a file has no text that its settings don't tell.
+bool is_file_based(const ScenarioRequest& request) {
+    return !request.file.empty() || !request.text.empty();
+}
+
+std::optional<std::string> setting_of(const Field& field, const QString& value) {
+    return value.isEmpty() ? std::nullopt : std::optional(as_setting(field, value).json_value);
+}
+
 // The keys without a control that one of them decides.
 const Field* guilty_field(const QString& place) {
     if (place.isEmpty()) return nullptr;
@@ -56,7 +65,8 @@ const Field* guilty_field(const QString& place) {
         return place == pointer || place.startsWith(pointer + '/');
     };
     for (const Field& field : fields())
-        if (is_at(text(field.pointer)) || place.startsWith(field.name())) return &field;
+        if (is_at(text(field.pointer)) || place.startsWith(field.name()) || place == text(field.flag))
+            return &field;
     if (is_at("/training/data_parallel")) return &field("/cluster/gpus_used");
     return nullptr;
 }
@@ -95,16 +105,43 @@ ScenarioForm::ScenarioForm(QWidget* parent) : QWidget(parent), layout_(new QForm
     for (const Field& field : fields()) {
         if (!field.section.isEmpty()) layout_->addRow(section_heading(field.section));
         Row row;
-        row.line = field.kind == Field::Kind::count ? make_spin(field, row) : make_combo(field, row);
+        row.line = make_control(field, row);
         row.label = new QLabel(field.label);
-        row.label->setBuddy(row.combo != nullptr ? static_cast<QWidget*>(row.combo) : row.spin);
         row.label->setToolTip(field.tooltip);
         layout_->addRow(row.label, row.line);
         row.error = new Paragraph;
         layout_->addRow(row.error);
         layout_->setRowVisible(row.error, false);
         rows_.emplace(field.pointer, row);
+        row.label->setBuddy(control(field.pointer));
     }
+}
+
+QWidget* ScenarioForm::make_control(const Field& field, Row& row) {
+    switch (field.kind) {
+        case Field::Kind::count:
+            return make_spin(field, row);
+        case Field::Kind::text:
+            return make_line_edit(field, row);
+        case Field::Kind::model:
+        case Field::Kind::topology:
+        case Field::Kind::choice:
+            break;
+    }
+    return make_combo(field, row);
+}
+
+QWidget* ScenarioForm::make_line_edit(const Field& field, Row& row) {
+    row.line_edit = new QLineEdit;
+    row.line_edit->setToolTip(field.tooltip);
+    row.line_edit->setAccessibleName(field.name());
+    row.line_edit->setPlaceholderText(field.example);
+    // When it is finished, not at every letter: half of a text means nothing.
+    connect(row.line_edit, &QLineEdit::editingFinished, this, [this, &field, edit = row.line_edit] {
+        if (edit->isModified()) Q_EMIT edited(field.pointer, edit->text().trimmed(), false);
+        edit->setModified(false);
+    });
+    return field.takes_file ? with_browse(field, row.line_edit) : row.line_edit;
 }
 
 QWidget* ScenarioForm::make_combo(const Field& field, Row& row) {
@@ -124,8 +161,10 @@ QWidget* ScenarioForm::make_combo(const Field& field, Row& row) {
     connect(row.combo, &QComboBox::currentIndexChanged, this, [this, &field, combo = row.combo](int index) {
         if (!showing_ && index >= 0) Q_EMIT edited(field.pointer, combo->itemData(index).toString(), false);
     });
-    if (field.kind == Field::Kind::choice) return row.combo;
+    return field.kind == Field::Kind::choice ? row.combo : with_browse(field, row.combo);
+}
 
+QWidget* ScenarioForm::with_browse(const Field& field, QWidget* control) {
     auto* browse = new QToolButton;
     browse->setText("…");
     browse->setToolTip(tr("Choose a file"));
@@ -135,7 +174,7 @@ QWidget* ScenarioForm::make_combo(const Field& field, Row& row) {
     auto* line = new QHBoxLayout(pair);
     line->setContentsMargins(0, 0, 0, 0);
     line->setSpacing(4);
-    line->addWidget(row.combo, 1);
+    line->addWidget(control, 1);
     line->addWidget(browse);
     return pair;
 }
@@ -177,17 +216,27 @@ QSlider* ScenarioForm::make_slider(const Field& field, Row& row) {
 }
 
 void ScenarioForm::choose_file(const Field& field) {
-    const bool model = field.kind == Field::Kind::model;
-    const QString path = QFileDialog::getOpenFileName(
-        this, model ? tr("Model: config.json or safetensors") : tr("Topology file"), {},
-        model ? tr("Models (*.json *.safetensors);;All files (*)")
-              : tr("Topologies (*.json);;All files (*)"));
+    const bool model = field.kind == Field::Kind::model, text = field.kind == Field::Kind::text;
+    const QString path =
+        QFileDialog::getOpenFileName(this,
+                                     model  ? tr("Model: config.json or safetensors")
+                                     : text ? tr("Scenario of a second job")
+                                            : tr("Topology file"),
+                                     {},
+                                     model  ? tr("Models (*.json *.safetensors);;All files (*)")
+                                     : text ? tr("Scenarios (*.json);;All files (*)")
+                                            : tr("Topologies (*.json);;All files (*)"));
     if (!path.isEmpty()) Q_EMIT edited(field.pointer, path, false);
 }
 
-void ScenarioForm::show_request(const ScenarioRequest& request, const Scenario* resolved) {
+void ScenarioForm::show_request(const ScenarioRequest& request, const Scenario* resolved,
+                                const WhatIf* what_if) {
     showing_ = true;
     for (const Field& field : fields()) {
+        if (field.kind == Field::Kind::text) {
+            show_text(field, request, what_if);
+            continue;
+        }
         const auto setting = setting_at(request, field.pointer);
         if (setting)
             show_value(field, field.kind == Field::Kind::model ? model_name_or_path(*setting)
@@ -197,6 +246,18 @@ void ScenarioForm::show_request(const ScenarioRequest& request, const Scenario* 
     }
     show_rows();
     showing_ = false;
+}
+
+// What means the same as the request is left as it was typed: 90m stays 90m.
+void ScenarioForm::show_text(const Field& field, const ScenarioRequest& request, const WhatIf* what_if) {
+    QLineEdit& edit = *rows_.at(field.pointer).line_edit;
+    const bool known = what_if != nullptr || setting_at(request, field.pointer) || !is_file_based(request);
+    if (!known || (edit.hasFocus() && edit.isModified())) return;
+    const auto setting = setting_at(request, field.pointer);
+    if (setting && setting_of(field, edit.text()) == setting) return;
+    edit.setText(shown_text(field, request, what_if));
+    edit.setModified(false);
+    edit.setCursorPosition(0);
 }
 
 void ScenarioForm::show_rows() {
@@ -225,8 +286,18 @@ void ScenarioForm::show_value(const Field& field, const QString& value) {
     if (row.slider != nullptr && !row.slider->isSliderDown()) row.slider->setValue(nearest_power(number));
 }
 
+// Whatever is wrong in a second job's file, this job's controls of the same keys are not about it.
+const Field* ScenarioForm::guilty_file(const QString& path) const {
+    if (path.isEmpty()) return nullptr;
+    for (const Field& field : fields())
+        if (field.takes_file && QFileInfo(rows_.at(field.pointer).line_edit->text()) == QFileInfo(path))
+            return &field;
+    return nullptr;
+}
+
 bool ScenarioForm::mark_error(const Error* error) {
-    const Field* guilty = error != nullptr ? guilty_field(text(error->place().pointer)) : nullptr;
+    const Field* guilty = error != nullptr ? guilty_file(text(error->place().file)) : nullptr;
+    if (error != nullptr && guilty == nullptr) guilty = guilty_field(text(error->place().pointer));
     for (const Field& field : fields()) {
         const Row& row = rows_.at(field.pointer);
         const bool here = &field == guilty;
@@ -249,6 +320,7 @@ QString ScenarioForm::error_at(const std::string& pointer) const {
 
 QWidget* ScenarioForm::control(const std::string& pointer) const {
     const Row& row = rows_.at(pointer);
+    if (row.line_edit != nullptr) return row.line_edit;
     return row.combo != nullptr ? static_cast<QWidget*>(row.combo) : row.spin;
 }
 

@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "zeroplan/io.hpp"
+#include "zeroplan/what_if_io.hpp"
 
 namespace zeroplan::gui {
 
@@ -53,7 +54,7 @@ void Simulation::drop_process() {
     folder_.reset();
 }
 
-void Simulation::start(std::shared_ptr<const Plan> plan) {
+void Simulation::start(std::shared_ptr<const Plan> plan, const WhatIf& what_if) {
     drop_process();
     ++started_;
     plan_ = std::move(plan);
@@ -61,7 +62,7 @@ void Simulation::start(std::shared_ptr<const Plan> plan) {
     const QString scenario = folder_->filePath("scenario.json"), table = folder_->filePath("operations.csv");
     try {
         if (!folder_->isValid()) throw Error(ErrorCode::io, folder_->errorString().toStdString());
-        write_text_file(scenario.toStdString(), scenario_json(plan_->scenario));
+        write_text_file(scenario.toStdString(), scenario_json(plan_->scenario, what_if));
     } catch (const Error& error) {
         return fail(sentence(error));
     }

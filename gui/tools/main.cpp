@@ -16,6 +16,7 @@
 #include "zeroplan/command/output_files.hpp"
 #include "zeroplan/command/run_command.hpp"
 #include "zeroplan/command/scenario_flags.hpp"
+#include "zeroplan/command/what_if_flags.hpp"
 #include "zeroplan/gui/main_window.hpp"
 #include "zeroplan/gui/picture.hpp"
 #include "zeroplan/gui/request.hpp"
@@ -38,8 +39,9 @@ constexpr int screenshot_limit_ms = 300'000;
 
 struct Arguments {
     command::ScenarioFlags flags;
+    command::WhatIfFlags what_if;
     command::OutputFlags output;
-    std::string scenario, screenshot, size = "1280x860", theme;
+    std::string scenario, screenshot, size = "1280x860", theme, page = "memory";
     double scale = 1;
     bool no_simulation = false;
 };
@@ -55,10 +57,14 @@ void add_arguments(CLI::App& app, Arguments& arguments) {
         ->capture_default_str();
     app.add_option("--theme", arguments.theme, "Colours; as the system's by default")
         ->check(CLI::IsMember({"light", "dark"}));
+    app.add_option("--page", arguments.page, "What is shown first")
+        ->check(CLI::IsMember({"memory", "what-if"}))
+        ->capture_default_str();
     app.add_flag("--no-simulation", arguments.no_simulation,
                  "Show the closed form only, unless asked for more");
     command::add_output_flags(app, arguments.output);
     command::add_scenario_flags(app, arguments.flags);
+    command::add_what_if_flags(app, arguments.what_if);
     app.footer(example);
 }
 
@@ -102,6 +108,7 @@ std::optional<ScenarioRequest> request_of(Arguments& arguments) {
                "two scenarios are given: " + arguments.scenario + " and " + arguments.flags.scenario,
                "give one of them");
     if (!arguments.scenario.empty()) arguments.flags.scenario = arguments.scenario;
+    arguments.flags.more = command::what_if_settings(arguments.what_if);
     if (!arguments.flags.save_scenario.empty()) (void)command::resolve(arguments.flags);
     ScenarioRequest request = command::to_request(arguments.flags);
     if (request.file.empty() && request.settings.empty()) return std::nullopt;
@@ -172,6 +179,10 @@ int take_screenshot(MainWindow& window, const Arguments& arguments) {
     return plan.memory.verdict == Verdict::does_not_fit ? 1 : 0;
 }
 
+ResultsPage page_of(const std::string& word) {
+    return word == "what-if" ? ResultsPage::what_if : ResultsPage::memory;
+}
+
 int run(int argc, char** argv, Arguments& arguments) {
     const QSize size = parse_size(arguments.size);
     const bool screenshot = !arguments.screenshot.empty();
@@ -198,6 +209,7 @@ int run(int argc, char** argv, Arguments& arguments) {
     MainWindow window(options);
     if (screenshot || arguments.theme == "light") window.set_theme(ThemeChoice::light);
     if (arguments.theme == "dark") window.set_theme(ThemeChoice::dark);
+    window.results().set_page(page_of(arguments.page));
     if (screenshot) window.resize(size);
     window.show();
     if (screenshot) return take_screenshot(window, arguments);

@@ -5,66 +5,21 @@
 #include <QAccessible>
 #include <QClipboard>
 #include <QComboBox>
-#include <QDragEnterEvent>
 #include <QFile>
 #include <QMenuBar>
-#include <QMimeData>
 #include <QPushButton>
 #include <QSet>
 #include <QSpinBox>
 #include <QTemporaryDir>
 #include <QTest>
 
+#include "gui/main_window_fixture.hpp"
 #include "zeroplan/command/scenario_flags.hpp"
 #include "zeroplan/gui/picture.hpp"
 #include "zeroplan/gui/request.hpp"
 
 namespace zeroplan::gui {
 namespace {
-
-constexpr int patience_ms = 60'000;
-
-class MainWindowTest : public testing::Test {
-protected:
-    MainWindowTest() : window(options()) { wait(); }
-
-    static MainWindow::Options options() {
-        MainWindow::Options options;
-        options.simulator = "/nonexistent/zeroplan-sim";
-        options.simulate_by_itself = false;
-        return options;
-    }
-    void wait() {
-        ASSERT_TRUE(QTest::qWaitFor([this] { return window.settled(); }, patience_ms));
-    }
-    QComboBox& combo(const char* pointer) {
-        return *qobject_cast<QComboBox*>(window.form().control(pointer));
-    }
-    QSpinBox& spin(const char* pointer) { return *qobject_cast<QSpinBox*>(window.form().control(pointer)); }
-    void choose(const char* pointer, const char* word) {
-        combo(pointer).setCurrentIndex(combo(pointer).findData(word));
-        wait();
-    }
-    const Plan& plan() { return *window.results().planned()->plan; }
-    QString write(const char* name, const char* contents) {
-        QFile file(folder.filePath(name));
-        EXPECT_TRUE(file.open(QIODevice::WriteOnly));
-        file.write(contents);
-        return folder.filePath(name);
-    }
-    void drop(const QString& path) {
-        QMimeData data;
-        data.setUrls({QUrl::fromLocalFile(path)});
-        QDragEnterEvent enter({10, 10}, Qt::CopyAction, &data, Qt::LeftButton, {});
-        QCoreApplication::sendEvent(&window, &enter);
-        QDropEvent dropped(QPointF(10, 10), Qt::CopyAction, &data, Qt::LeftButton, {});
-        QCoreApplication::sendEvent(&window, &dropped);
-        wait();
-    }
-
-    QTemporaryDir folder;
-    MainWindow window;
-};
 
 TEST_F(MainWindowTest, BeginsWithAPlan) {
     EXPECT_EQ(plan().scenario.model.name, "llama-3-8b");

@@ -3,12 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <QFile>
+#include <QFileInfo>
 #include <QSignalSpy>
 #include <QTest>
 
 #include "gui/sample_plan.hpp"
 #include "zeroplan/gui/main_window.hpp"
 #include "zeroplan/gui/request.hpp"
+#include "zeroplan/what_if_io.hpp"
 
 namespace zeroplan::gui {
 namespace {
@@ -100,6 +102,34 @@ TEST_F(SimulationTest, ANewChangeEndsASimulationThatRuns) {
     window.cancel_simulation();
     EXPECT_TRUE(window.settled());
     EXPECT_TRUE(bar.message().startsWith("Simulation cancelled"));
+}
+
+TEST_F(SimulationTest, TheChildIsAskedWhatTheWindowIsAsked) {
+    Simulation simulation(script("cat \"$2\" >&2; exit 3"));
+    QSignalSpy failed(&simulation, &Simulation::failed);
+    WhatIf what_if;
+    what_if.stragglers = {{5, 0.8}};
+    simulation.start(plan, what_if);
+    ASSERT_TRUE(failed.count() == 1 || failed.wait(20'000));
+    EXPECT_TRUE(failed.first().first().toString().contains("\"factor\": 0.8"))
+        << failed.first().first().toString().toStdString();
+}
+
+TEST_F(SimulationTest, AWindowSaysWhatAWhatIfComesTo) {
+    MainWindow::Options options;
+    options.simulator = ZEROPLAN_BIN_DIR "/zeroplan-sim";
+    if (!QFileInfo(options.simulator).isExecutable()) GTEST_SKIP() << "zeroplan-sim isn't built";
+    options.pause_ms = 0;
+    options.request = edited(edited(starting_request(), nullptr, "/what_if/stragglers", "5=0.8"), nullptr,
+                             "/what_if/slow_links", "nic:9=0.5");
+    MainWindow window(options);
+    ASSERT_TRUE(QTest::qWaitFor([&] { return window.settled(); }, 60'000));
+    EXPECT_EQ(window.simulation_failure().toStdString(), "");
+    for (const char* words :
+         {"What if, each cause on top of those above it", "rank 5 computes at 0.8 of its speed",
+          "the NIC of rank 9 at 0.5 of its bandwidth", "everybody waits for rank 5"})
+        EXPECT_TRUE(window.results().what_if().contains(words)) << words;
+    EXPECT_TRUE(window.results().verdict().time().contains("Without the what-ifs "));
 }
 
 }  // namespace

@@ -8,13 +8,16 @@
 #include "zeroplan/gui/group_view.hpp"
 #include "zeroplan/io.hpp"
 #include "zeroplan/step_timeline.hpp"
+#include "zeroplan/what_if_report.hpp"
 
 namespace zeroplan::gui {
 
 /// A plan with what the views show of it, computed off the window's thread.
 struct Planned {
     ScenarioRequest request;
-    std::shared_ptr<const Plan> plan;
+    std::shared_ptr<const Plan> plan;  ///< ranks that the what-if makes different apart
+    WhatIf what_if;
+    std::optional<Goodput> goodput;        ///< where the what-if says how often what fails
     GroupView fullest;                     ///< of the fullest rank group
     std::optional<StepTimeline> timeline;  ///< closed form of that group
     std::optional<Throughput> throughput;

@@ -1,5 +1,7 @@
 #pragma once
+#include <QPlainTextEdit>
 #include <QSplitter>
+#include <QTabWidget>
 #include <QWidget>
 
 #include "zeroplan/gui/ingredients_table.hpp"
@@ -13,7 +15,11 @@
 
 namespace zeroplan::gui {
 
-/// The right side of the window: verdict, memory by rank with its ingredients, memory over the step, streams.
+/// Pages of the results, in the order of their tabs.
+enum class ResultsPage : std::uint8_t { memory, what_if };
+
+/// The right side of the window: verdict, then on pages memory by rank with its ingredients, memory over the
+/// step and streams; what a what-if comes to.
 /// What is selected in one part is shown by the others; a pinned baseline stands beside the current plan on
 /// one scale.
 class ResultsView : public QWidget {
@@ -32,6 +38,8 @@ public:
     bool has_baseline() const { return baseline_ != nullptr; }
     void set_axis(StepAxis axis);
     StepAxis axis() const { return axis_; }
+    void set_page(ResultsPage page) { tabs_->setCurrentIndex(static_cast<int>(page)); }
+    ResultsPage page() const { return static_cast<ResultsPage>(tabs_->currentIndex()); }
 
     const Planned* planned() const { return planned_.get(); }
     const StepTimeline* simulated_timeline() const;
@@ -41,6 +49,7 @@ public:
     IngredientsTable& table() { return *table_; }
     MemoryTimelineView& timeline() { return *timeline_; }
     StreamLanesView& lanes() { return *lanes_; }
+    QString what_if() const { return what_if_->toPlainText(); }
     SimulationBar& simulation_bar() { return *bar_; }
 
 protected:
@@ -53,6 +62,7 @@ private:
     void show_memory();
     void show_lanes();
     void show_time_in_words();
+    void show_what_if();
     void show_difference();
     std::uint32_t group() const;
 
@@ -69,6 +79,8 @@ private:
     MemoryTimelineView* timeline_;
     SimulationBar* bar_;
     StreamLanesView* lanes_;
+    QPlainTextEdit* what_if_;
+    QTabWidget* tabs_;
 };
 
 }  // namespace zeroplan::gui

@@ -2,6 +2,7 @@
 #include <QComboBox>
 #include <QFormLayout>
 #include <QLabel>
+#include <QLineEdit>
 #include <QSlider>
 #include <QSpinBox>
 #include <QWidget>
@@ -40,14 +41,15 @@ public:
     explicit ScenarioForm(QWidget* parent = nullptr);
 
     /// Shows the request's settings, and for the rest what `resolved` says, or what was shown before if it is
-    /// null.
-    void show_request(const ScenarioRequest& request, const Scenario* resolved);
+    /// null; of the what-if likewise.
+    void show_request(const ScenarioRequest& request, const Scenario* resolved,
+                      const WhatIf* what_if = nullptr);
     /// Says below the control that an error is about what is wrong; nullptr: nothing is. False if no control
     /// is the error's place.
     bool mark_error(const Error* error);
     /// What stands below a control; "" if nothing does.
     QString error_at(const std::string& pointer) const;
-    /// The control of a field, for tests and tab order: a QComboBox or a QSpinBox.
+    /// The control of a field, for tests and tab order: a QComboBox, a QSpinBox or a QLineEdit.
     QWidget* control(const std::string& pointer) const;
     QSlider* slider(const std::string& pointer) const;
 
@@ -64,13 +66,19 @@ private:
         QWidget* line = nullptr;  ///< the control with what stands beside it
         QComboBox* combo = nullptr;
         QSpinBox* spin = nullptr;
+        QLineEdit* line_edit = nullptr;
         QSlider* slider = nullptr;
     };
+    QWidget* make_control(const Field& field, Row& row);
     QWidget* make_combo(const Field& field, Row& row);
     QWidget* make_spin(const Field& field, Row& row);
+    QWidget* make_line_edit(const Field& field, Row& row);
+    QWidget* with_browse(const Field& field, QWidget* control);
     QSlider* make_slider(const Field& field, Row& row);
     void choose_file(const Field& field);
     void show_value(const Field& field, const QString& value);
+    void show_text(const Field& field, const ScenarioRequest& request, const WhatIf* what_if);
+    const Field* guilty_file(const QString& path) const;
     void show_rows();
 
     QFormLayout* layout_;

@@ -8,6 +8,7 @@
 #include "zeroplan/gui/group_view.hpp"
 #include "zeroplan/plan.hpp"
 #include "zeroplan/step_timeline.hpp"
+#include "zeroplan/what_if_report.hpp"
 
 namespace zeroplan::gui {
 
@@ -17,7 +18,9 @@ struct Simulated {
     std::vector<StepTimeline> rank_groups;  ///< same order as Plan::rank_groups
     GroupView fullest;                      ///< of the fullest rank group, ready to be shown
     Throughput throughput;
-    double wall_s = 0;  ///< what the simulation itself took
+    std::vector<LinkLoad> links;          ///< over the step, by class
+    std::optional<WhatIfReport> what_if;  ///< without `asked`: the plan's request has it
+    double wall_s = 0;                    ///< what the simulation itself took
 };
 
 /// Reads the report and the table of operations of a simulation of `plan`. Throws Error{run_failed} if they
@@ -39,7 +42,7 @@ public:
     const QString& program() const { return program_; }
     /// A child runs, or its results are being read.
     bool running() const { return process_ != nullptr || reading_; }
-    void start(std::shared_ptr<const Plan> plan);
+    void start(std::shared_ptr<const Plan> plan, const WhatIf& what_if = {});
     /// Ends the child; no signal follows but cancelled().
     void cancel();
 

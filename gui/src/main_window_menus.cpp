@@ -48,8 +48,9 @@ void MainWindow::build() {
     build_view_menu();
     build_simulation_menu();
     build_help_menu();
-    for (PlotView* view : std::initializer_list<PlotView*>{&results_->baseline_ranks(), &results_->ranks(),
-                                                           &results_->timeline(), &results_->lanes()})
+    for (PlotView* view :
+         std::initializer_list<PlotView*>{&results_->baseline_ranks(), &results_->ranks(),
+                                          &results_->timeline(), &results_->lanes(), &results_->topology()})
         add_plot_menu(*view);
 }
 
@@ -111,7 +112,8 @@ void MainWindow::build_view_menu() {
         menu->addAction(name, QKeySequence(tr(keys)), this, [this, page] { results_->set_page(page); });
     };
     add_page(tr("Memor&y and time"), "Ctrl+1", ResultsPage::memory);
-    add_page(tr("&What if"), "Ctrl+2", ResultsPage::what_if);
+    add_page(tr("Clust&er"), "Ctrl+2", ResultsPage::cluster);
+    add_page(tr("&What if"), "Ctrl+3", ResultsPage::what_if);
     menu->addSeparator();
 
     auto* axes = new QActionGroup(this);
@@ -167,7 +169,10 @@ void MainWindow::build_help_menu() {
                "Z scale to the data.</p><p><b>Memory over one step</b>: ← → next moment, P the peak.</p>"
                "<p><b>Streams</b>: wheel, + and − zoom, drag, ← and → move, F the whole step; double-click "
                "zooms "
-               "in.</p><p>Hover anywhere for exact figures; right-click to copy or export a plot.</p>"));
+               "in.</p><p><b>Cluster</b>: ← → next rank, Page Up and Page Down next node, Home, End; a click "
+               "selects "
+               "a rank or a node.</p><p>Hover anywhere for exact figures; right-click to copy or export a "
+               "plot.</p>"));
     });
     menu->addAction(tr("&About zeroplan"), this, [this] {
         QMessageBox::about(

@@ -24,6 +24,13 @@ void add_time(Planned& planned) {
     }
 }
 
+std::uint64_t background_nodes(const WhatIf& what_if) {
+    if (!what_if.background) return 0;
+    ScenarioRequest other;
+    other.text = what_if.background->scenario_json;
+    return nodes_in_use(resolve_scenario(other).cluster);
+}
+
 // A plan is the same whatever the what-if; only who is told apart differs, as in zeroplan-sim's report.
 Plan with_ranks_apart(Plan plan, const WhatIf& what_if) {
     if (what_if.empty()) return plan;
@@ -38,6 +45,9 @@ Plan with_ranks_apart(Plan plan, const WhatIf& what_if) {
 }
 
 void add_what_if(Planned& planned, Plan plan) {
+    const ClusterSpec& cluster = plan.scenario.cluster;
+    planned.sites = place_jobs(planned.what_if, nodes_in_use(cluster), background_nodes(planned.what_if));
+    planned.sources = topology_sources(cluster);
     try {
         if (planned.what_if.failures) planned.goodput = goodput(plan, *planned.what_if.failures);
     } catch (const Error& error) {

@@ -61,6 +61,7 @@ ResultsView::ResultsView(QWidget* parent)
       timeline_(new MemoryTimelineView),
       bar_(new SimulationBar),
       lanes_(new StreamLanesView),
+      topology_(new TopologyView),
       what_if_(report_text()),
       tabs_(new QTabWidget) {
     baseline_ranks_->hide();
@@ -85,6 +86,7 @@ ResultsView::ResultsView(QWidget* parent)
     what_if_->setAccessibleName(tr("What the what-if comes to"));
     tabs_->setDocumentMode(true);
     tabs_->addTab(views, tr("Memory and time"));
+    tabs_->addTab(topology_, tr("Cluster"));
     tabs_->addTab(what_if_, tr("What if"));
 
     auto* column = new QVBoxLayout(this);
@@ -97,10 +99,12 @@ ResultsView::ResultsView(QWidget* parent)
     connect(lanes_, &StreamLanesView::window_changed, this, [this](double begin, double end) {
         if (timeline_->memory().axis == StepAxis::time) timeline_->set_window(begin, end);
     });
-    connect(ranks_, &RankMemoryView::rank_selected, this, [this] {
+    connect(ranks_, &RankMemoryView::rank_selected, this, [this](std::uint64_t rank) {
         user_selected_ = true;
+        topology_->select_rank(rank);
         show_group();
     });
+    connect(topology_, &TopologyView::rank_selected, ranks_, &RankMemoryView::select_rank);
 }
 
 std::uint32_t ResultsView::group() const {
@@ -116,16 +120,19 @@ const StepTimeline* ResultsView::simulated_timeline() const {
 void ResultsView::show_planned(std::shared_ptr<const Planned> planned) {
     planned_ = std::move(planned);
     simulated_.reset();
-    for (PlotView* view : std::initializer_list<PlotView*>{ranks_, timeline_, lanes_}) view->set_stale(false);
+    for (PlotView* view : std::initializer_list<PlotView*>{ranks_, timeline_, lanes_, topology_})
+        view->set_stale(false);
     table_->setEnabled(true);
     verdict_->show_plan(*planned_);
     show_ranks();
+    show_topology();
+    topology_->select_rank(ranks_->selected_rank());
     show_group();
 }
 
 void ResultsView::show_error(const Error& error) {
     verdict_->show_error(error);
-    for (PlotView* view : std::initializer_list<PlotView*>{ranks_, timeline_, lanes_}) {
+    for (PlotView* view : std::initializer_list<PlotView*>{ranks_, timeline_, lanes_, topology_}) {
         view->set_stale(true);
         view->set_placeholder(tr("Nothing to show yet"));
     }
@@ -205,6 +212,10 @@ void ResultsView::show_time_in_words() {
     verdict_->show_time(QStringList{time_sentence(*step, *throughput, tokens), more}.join(' ').trimmed());
 }
 
+void ResultsView::show_topology() {
+    topology_->set_topology(topology_of(*planned_, simulated_ ? simulated_->links : std::vector<LinkLoad>()));
+}
+
 void ResultsView::show_what_if() {
     what_if_->setPlainText(what_if_words(*planned_, simulated_ ? &*simulated_ : nullptr));
 }
@@ -225,6 +236,7 @@ void ResultsView::show_simulated(const Simulated& simulated) {
     simulated_ = simulated;
     // What was pinned before it had been simulated gets its simulation, too.
     if (baseline_ == planned_) baseline_simulated_ = simulated_;
+    show_topology();
     show_group();
 }
 

@@ -1,6 +1,8 @@
 #include "zeroplan/gui/theme.hpp"
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 
 namespace zeroplan::gui {
 
@@ -111,6 +113,23 @@ QColor operation_colour(const Operation& operation, bool dark) {
     const bool steps = std::holds_alternative<OptimizerStep>(operation.body) ||
                        std::holds_alternative<HostStep>(operation.body);
     return (steps ? optimizer_pair : other_pair).pick(dark);
+}
+
+QColor group_colour(std::uint64_t group, bool dark) {
+    constexpr std::array<QRgb, 9> light{0x77aadd, 0xee8866, 0xeedd88, 0xffaabb, 0x99ddff,
+                                        0x44bb99, 0xbbcc33, 0xaaaa00, 0xdddddd};
+    const QColor colour(light[group % light.size()]);
+    return dark ? colour.darker(118) : colour;
+}
+
+QColor load_colour(double utilisation, bool dark) {
+    const QColor idle(dark ? 0x7d838d : 0x9aa0a8), half(dark ? 0xe8b13c : 0xd9911c),
+        full = overflow_colour(dark);
+    const double at = std::clamp(utilisation, 0.0, 1.0);
+    const QColor &from = at < 0.5 ? idle : half, &to = at < 0.5 ? half : full;
+    const double t = at < 0.5 ? 2 * at : 2 * at - 1;
+    const auto mix = [t](int a, int b) { return static_cast<int>(std::lround(a + t * (b - a))); };
+    return {mix(from.red(), to.red()), mix(from.green(), to.green()), mix(from.blue(), to.blue())};
 }
 
 QColor ink_on(const QColor& ground) {

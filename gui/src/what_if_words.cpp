@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "zeroplan/fabric_sites.hpp"
 #include "zeroplan/gui/text.hpp"
 
 namespace zeroplan::gui {

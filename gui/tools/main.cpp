@@ -58,7 +58,7 @@ void add_arguments(CLI::App& app, Arguments& arguments) {
     app.add_option("--theme", arguments.theme, "Colours; as the system's by default")
         ->check(CLI::IsMember({"light", "dark"}));
     app.add_option("--page", arguments.page, "What is shown first")
-        ->check(CLI::IsMember({"memory", "what-if"}))
+        ->check(CLI::IsMember({"memory", "cluster", "what-if"}))
         ->capture_default_str();
     app.add_flag("--no-simulation", arguments.no_simulation,
                  "Show the closed form only, unless asked for more");
@@ -180,6 +180,7 @@ int take_screenshot(MainWindow& window, const Arguments& arguments) {
 }
 
 ResultsPage page_of(const std::string& word) {
+    if (word == "cluster") return ResultsPage::cluster;
     return word == "what-if" ? ResultsPage::what_if : ResultsPage::memory;
 }
 

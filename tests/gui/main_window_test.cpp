@@ -327,6 +327,21 @@ TEST_F(MainWindowTest, SelectingARankShowsItsGroup) {
     EXPECT_EQ(window.results().timeline().memory().axis, StepAxis::operations);
 }
 
+TEST_F(MainWindowTest, TheClusterFollowsThePlanAndTheSelectedRank) {
+    ResultsView& results = window.results();
+    EXPECT_EQ(results.page(), ResultsPage::memory);
+    EXPECT_EQ(results.topology().details().toStdString(),
+              "dgx-h100, 16 GPUs, 2 nodes, one switch, the job packed");
+    spin("/cluster/nodes").setValue(4);
+    wait();
+    EXPECT_TRUE(results.topology().details().contains("32 GPUs"));
+    results.ranks().select_rank(20);
+    EXPECT_EQ(results.topology().selected_rank(), 20U);
+    results.set_page(ResultsPage::cluster);
+    QTest::keyClick(&results.topology(), Qt::Key_Right);
+    EXPECT_EQ(results.ranks().selected_rank(), 21U);
+}
+
 TEST_F(MainWindowTest, NoTwoShareAShortcutLetter) {
     QStringList labels;
     for (const Field& field : fields()) labels << field.label;

@@ -130,6 +130,8 @@ TEST_F(SimulationTest, AWindowSaysWhatAWhatIfComesTo) {
           "the NIC of rank 9 at 0.5 of its bandwidth", "everybody waits for rank 5"})
         EXPECT_TRUE(window.results().what_if().contains(words)) << words;
     EXPECT_TRUE(window.results().verdict().time().contains("Without the what-ifs "));
+    EXPECT_TRUE(
+        window.results().topology().accessibleDescription().contains("InfiniBand: 50 GB/s a GPU, busy "));
 }
 
 }  // namespace

@@ -5,9 +5,11 @@
 #include <memory>
 #include <optional>
 
+#include "zeroplan/fabric_sites.hpp"
 #include "zeroplan/gui/group_view.hpp"
 #include "zeroplan/io.hpp"
 #include "zeroplan/step_timeline.hpp"
+#include "zeroplan/topology_sources.hpp"
 #include "zeroplan/what_if_report.hpp"
 
 namespace zeroplan::gui {
@@ -17,6 +19,8 @@ struct Planned {
     ScenarioRequest request;
     std::shared_ptr<const Plan> plan;  ///< ranks that the what-if makes different apart
     WhatIf what_if;
+    FabricSites sites;                     ///< where the nodes of both jobs are; nothing on a single switch
+    TopologySources sources;               ///< of the figures of the cluster's links
     std::optional<Goodput> goodput;        ///< where the what-if says how often what fails
     GroupView fullest;                     ///< of the fullest rank group
     std::optional<StepTimeline> timeline;  ///< closed form of that group

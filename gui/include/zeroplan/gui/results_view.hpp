@@ -11,15 +11,16 @@
 #include "zeroplan/gui/simulation.hpp"
 #include "zeroplan/gui/simulation_bar.hpp"
 #include "zeroplan/gui/stream_lanes_view.hpp"
+#include "zeroplan/gui/topology_view.hpp"
 #include "zeroplan/gui/verdict_panel.hpp"
 
 namespace zeroplan::gui {
 
 /// Pages of the results, in the order of their tabs.
-enum class ResultsPage : std::uint8_t { memory, what_if };
+enum class ResultsPage : std::uint8_t { memory, cluster, what_if };
 
 /// The right side of the window: verdict, then on pages memory by rank with its ingredients, memory over the
-/// step and streams; what a what-if comes to.
+/// step and streams; the cluster; what a what-if comes to.
 /// What is selected in one part is shown by the others; a pinned baseline stands beside the current plan on
 /// one scale.
 class ResultsView : public QWidget {
@@ -49,6 +50,7 @@ public:
     IngredientsTable& table() { return *table_; }
     MemoryTimelineView& timeline() { return *timeline_; }
     StreamLanesView& lanes() { return *lanes_; }
+    TopologyView& topology() { return *topology_; }
     QString what_if() const { return what_if_->toPlainText(); }
     SimulationBar& simulation_bar() { return *bar_; }
 
@@ -62,6 +64,7 @@ private:
     void show_memory();
     void show_lanes();
     void show_time_in_words();
+    void show_topology();
     void show_what_if();
     void show_difference();
     std::uint32_t group() const;
@@ -79,6 +82,7 @@ private:
     MemoryTimelineView* timeline_;
     SimulationBar* bar_;
     StreamLanesView* lanes_;
+    TopologyView* topology_;
     QPlainTextEdit* what_if_;
     QTabWidget* tabs_;
 };

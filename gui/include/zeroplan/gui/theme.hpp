@@ -29,6 +29,11 @@ QColor overflow_colour(bool dark);
 QColor verdict_colour(Verdict verdict, bool dark);
 /// By what the operation does: forward, recompute, backward, optimizer, gathering, reducing.
 QColor operation_colour(const Operation& operation, bool dark);
+/// Ranks that belong together: Paul Tol's "light" scheme, made for grounds under text; again from the start
+/// after the ninth.
+QColor group_colour(std::uint64_t group, bool dark);
+/// How busy a link is, from grey over amber to the colour of an overflow.
+QColor load_colour(double utilisation, bool dark);
 /// Black or white, whichever reads better on `ground`.
 QColor ink_on(const QColor& ground);
 

@@ -49,7 +49,7 @@ void warn_of_fsdp1_keys(Plan& plan) {
 void warn_of_experts(Plan& plan) {
     const Scenario& scenario = plan.scenario;
     if (read_moe_options(scenario.training) == MoeOptions{}) return;
-    const bool has_experts = scenario.model.decoder && scenario.model.decoder->experts;
+    const bool has_experts = scenario.model.experts.has_value();
     const EngineKind engine = scenario.training.engine;
     if (!has_experts)
         warn(plan, fmt::format("moe = {} has no effect: model {} has no experts", scenario.training.moe_json,

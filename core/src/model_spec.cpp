@@ -25,12 +25,11 @@ std::uint64_t ModelSpec::trainable_parameter_count() const {
 }
 
 std::uint64_t ModelSpec::active_parameter_count() const {
-    if (!decoder || !decoder->experts) return parameter_count();
-    const ExpertConfig& experts = *decoder->experts;
+    if (!experts) return parameter_count();
     const std::uint64_t routed = count(parameters, [](const Parameter& parameter) {
         return parameter.name.find(".experts.") != std::string::npos;
     });
-    return parameter_count() - routed + routed / experts.count * experts.per_token;
+    return parameter_count() - routed + routed / experts->count * experts->per_token;
 }
 
 std::string_view to_string(OperatorKind kind) {

@@ -145,6 +145,10 @@ struct ExpertConfig {
                   every = 1;       ///< layers before first_layer, and all but every k-th, are dense
     bool shared_gate = false;      ///< the shared experts' output is scaled by a gate of its own
     bool correction_bias = false;  ///< one bias a routed expert that only the choice of experts reads
+    bool biases = false;           ///< of the router and of each expert's two products (gpt-oss)
+    bool transposed = false;       ///< the experts' stacked weights are stored [experts, in, out]
+    bool clamped = false;          ///< activation of clamped gate and up, written out (gpt-oss)
+    bool weighs_input = false;  ///< a token is weighted on its way to its experts, not behind them (Llama 4)
     bool has_experts(std::uint64_t layer) const { return layer >= first_layer && (layer + 1) % every == 0; }
     friend bool operator==(const ExpertConfig&, const ExpertConfig&) = default;
 };
@@ -199,14 +203,22 @@ struct DecoderConfig {
     NormPlacement norm_placement = NormPlacement::before;
     BranchOrder branch_order = BranchOrder::sequential;
     bool norm_bias = true;                ///< of LayerNorm
+    bool norm_weight = true;              ///< false: norms without parameters (OLMo)
     bool whole_width_head_norms = false;  ///< query_key_norm over all heads at once (OLMo 2)
-    bool embedding_norm = false;          ///< a norm behind the embedding (BLOOM)
+    bool head_norm_rows = false;          ///< query_key_norm has weights of its own for every head (Cohere)
+    bool head_norm_weight = true;         ///< false: query_key_norm without parameters (Llama 4)
+    bool head_norms_after_rope = false;   ///< query_key_norm reads rotated queries and keys (Llama 4)
+    bool attention_sinks = false;         ///< one learned number a head beside its scores (gpt-oss)
+    bool clips_qkv = false;               ///< queries, keys and values are clamped (OLMo)
+    std::vector<std::uint64_t> layers_without_rope{};  ///< in ascending order (Llama 4, Cohere 2)
+    bool embedding_norm = false;                       ///< a norm behind the embedding (BLOOM)
     bool final_norm = true;
     bool packed_gate_up = false;        ///< one linear for gate and up (Phi 3)
     bool lm_head_bias = false;          ///< of the output layer
     bool scales_embedding = false;      ///< embeddings are multiplied by √hidden (Gemma)
     bool caps_scores = false;           ///< attention scores go through cap · tanh(x / cap) (Gemma 2)
     bool caps_logits = false;           ///< so do the logits
+    bool scales_logits = false;         ///< logits are multiplied by a number (Cohere)
     bool residual_from_norm = false;    ///< residuals start behind the norms (BLOOM's option)
     std::uint64_t embedding_width = 0;  ///< of the table where it isn't hidden_size (OPT-350m)
     std::uint64_t extra_positions = 0;  ///< rows of the position table beyond the longest sequence (OPT)
@@ -244,6 +256,7 @@ struct ModelSpec {
     std::uint64_t max_sequence_length = 1;
     std::optional<DecoderConfig>
         decoder{};  ///< of decoders: lets an engine build one rank's part of the model
+    std::optional<ExpertConfig> experts{};   ///< of its decoder's layers, with images or without
     std::optional<DecoderConfig> encoder{};  ///< of encoders (BERT), likewise
     std::optional<EncoderDecoderConfig> encoder_decoder{};
     std::vector<std::string>

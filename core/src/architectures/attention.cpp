@@ -19,6 +19,7 @@ TensorId fused_attention(BlockBuilder& block, const QueryKeyValue& qkv, const At
                .inputs = std::move(inputs),
                .outputs = {out, log_sum_exp},
                .saved = std::move(saved),
+               .parameters = how.sinks,
                .forward_flops = {.per_token_pair = 2 * products},
                .backward_flops = {.per_token_pair = 5 * products},  // scores are computed again
                // FlashAttention-2 sums the queries' gradient in fp32: twice the elements of a 16-bit dtype.
@@ -85,6 +86,40 @@ TensorId capped(BlockBuilder& block, TensorId scores, const Extent& matrix) {
     return out;
 }
 
+/// torch.cat of the scores and a column of sinks, less each row's largest (GptOss's eager_attention_forward).
+TensorId with_sinks(BlockBuilder& block, TensorId scores, const ScoreOptions& how, const Extent& wider) {
+    // Under autocast torch.cat takes the widest dtype, that of the fp32 sinks.
+    const TensorId out = block.add_tensor(
+        {.name = "attention.with_sinks", .extent = wider, .dtype = block.style().residual()});
+    const std::uint64_t factor = block.style().autocast ? 2 : 1;
+    const Extent joined{.per_token = factor * wider.per_token,
+                        .per_token_pair = factor * wider.per_token_pair};
+    block.add({.name = "attention.sinks",
+               .kind = OperatorKind::elementwise,
+               .inputs = {scores},
+               .outputs = {out},
+               .parameters = how.sinks,
+               .forward_flops = {.per_token_pair = 2 * wider.per_token_pair},
+               .backward_flops = {.per_token_pair = 2 * wider.per_token_pair},
+               .forward_workspace = joined,
+               .backward_workspace = joined,
+               .attention_core = true,
+               .saves_parameters = false});
+    return out;
+}
+
+/// The weights without the sinks' column, which is no slice that a product can read.
+TensorId without_sinks(BlockBuilder& block, TensorId weights, const Extent& matrix) {
+    const TensorId out = block.add_tensor(
+        {.name = "attention.without_sinks", .extent = matrix, .dtype = block.style().residual()});
+    block.add({.name = "attention.without_sinks",
+               .kind = OperatorKind::elementwise,
+               .inputs = {weights},
+               .outputs = {out},
+               .attention_core = true});
+    return out;
+}
+
 TensorId eager_softmax(BlockBuilder& block, TensorId scores, const Extent& matrix, bool keeps_fp32) {
     const bool autocast = block.style().autocast;
     const TensorId weights = block.add_tensor({.name = "attention.softmax",
@@ -131,7 +166,11 @@ TensorId eager_attention(BlockBuilder& block, const QueryKeyValue& qkv, const At
     TensorId scores = eager_scores(block, qkv, shape, repeats);
     if (how.bias) scores = biased(block, scores, *how.bias, matrix);
     if (how.caps_scores) scores = capped(block, scores, matrix);
-    TensorId weights = eager_softmax(block, scores, matrix, unfused && how.fp32_softmax && options.upcasts());
+    const bool sinks = !how.sinks.empty();
+    const Extent row{.per_token = sinks ? shape.heads : 0, .per_token_pair = shape.heads};
+    if (sinks) scores = with_sinks(block, scores, how, row);
+    TensorId weights = eager_softmax(block, scores, row, unfused && how.fp32_softmax && options.upcasts());
+    if (sinks) weights = without_sinks(block, weights, matrix);
     if (options.dropout) weights = block.dropout("attention.dropout", weights, matrix, true);
     weights = block.product_input("attention.values", weights);
     if (block.style().autocast) block.last().attention_core = true;

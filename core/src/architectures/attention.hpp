@@ -32,6 +32,9 @@ struct ScoreOptions {
     bool fp32_softmax = false;                     ///< eager kernels compute the softmax in fp32
     bool caps_scores = false;                      ///< cap · tanh(x / cap)
     std::optional<BlockBuilder::TensorId> bias{};  ///< added to the scores (T5's relative positions)
+    /// One number a head that the softmax sees as one more token, whose share goes nowhere (gpt-oss); or
+    /// none.
+    std::vector<BlockBuilder::ParameterId> sinks{};
 };
 
 /// The attention core. Flash and sdpa are one fused kernel that saves q, k, v, its output and one fp32

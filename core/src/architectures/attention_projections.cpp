@@ -8,16 +8,18 @@ namespace zeroplan {
 
 AttentionProjections::AttentionProjections(BlockBuilder& block, const DecoderConfig& config,
                                            const DecoderNames& names, const LoweringOptions& options,
-                                           std::uint64_t relative_buckets)
+                                           Layer layer)
     : block_(block),
       config_(config),
       names_(names),
       options_(options),
-      relative_buckets_(relative_buckets),
+      layer_(layer),
       shape_{config.num_attention_heads, config.num_key_value_heads, config.head_dim},
       norm_(norm_kernel(config, options)) {}
 
 void AttentionProjections::declare() {
+    // A module's own parameters come ahead of those of its parts.
+    if (config_.attention_sinks) sinks_ = {block_.parameter(names_.sinks, {shape_.heads})};
     for (const Projection projection : names_.projections) {
         const bool is_packed =
             config_.fused_qkv && projection != Projection::output && projection != Projection::head_norms;
@@ -44,8 +46,8 @@ void AttentionProjections::declare(Projection projection) {
             return declare_output();
         case Projection::head_norms:
             if (!config_.query_key_norm) return;
-            query_norm_ = norm_parameters(block_, config_, names_.query_norm, query_norm_width());
-            key_norm_ = norm_parameters(block_, config_, names_.key_norm, key_norm_width());
+            query_norm_ = head_norm(names_.query_norm, shape_.heads, query_norm_width());
+            key_norm_ = head_norm(names_.key_norm, shape_.kv_heads, key_norm_width());
             return;
     }
 }
@@ -54,8 +56,16 @@ void AttentionProjections::declare_output() {
     output_ = block_.linear_parameters(names_.attention_output, shape_.query_width(), config_.hidden_size,
                                        config_.attention_output_bias, names_.transposed);
     // T5Attention registers its table of relative positions behind the projections.
-    if (relative_buckets_ != 0)
-        relative_positions_ = {block_.parameter(relative_name(), {relative_buckets_, shape_.heads})};
+    if (layer_.relative_buckets != 0)
+        relative_positions_ = {block_.parameter(relative_name(), {layer_.relative_buckets, shape_.heads})};
+}
+
+/// One row of weights for all heads, or one each.
+AttentionProjections::Parameters AttentionProjections::head_norm(const std::string& module,
+                                                                 std::uint64_t heads, std::uint64_t width) {
+    if (!config_.head_norm_weight) return {};
+    if (config_.head_norm_rows) return {block_.parameter(module + ".weight", {heads, width})};
+    return norm_parameters(block_, config_, module, width);
 }
 
 AttentionProjections::Parameters AttentionProjections::linear(const std::string& module, std::uint64_t out,
@@ -105,14 +115,41 @@ void AttentionProjections::norm_heads(QueryKeyValue& qkv) {
                                  shape_.key_width() / key_norm_width(), key_norm_, norm_);
 }
 
+/// clamp, whose backward reads what was clamped.
+void AttentionProjections::clip(QueryKeyValue& qkv) {
+    for (TensorId& x : qkv.tensors) {
+        const std::uint64_t width = block_.width_of(x);
+        const TensorId clipped = block_.tensor("attention.clipped", width);
+        block_.add({.name = "attention.clip",
+                    .kind = OperatorKind::elementwise,
+                    .inputs = {x},
+                    .outputs = {clipped},
+                    .saved = {x},
+                    .forward_flops = {.per_token = width},
+                    .backward_flops = {.per_token = width}});
+        x = clipped;
+    }
+}
+
+/// Norms of heads and rotary embedding. Llama 4 norms what it has rotated, and only that.
+void AttentionProjections::place_heads(QueryKeyValue& qkv) {
+    const bool rotates = config_.position_embedding == "rope" && layer_.rotates;
+    const bool norms = config_.query_key_norm && !config_.fused_qkv;
+    if (norms && !config_.head_norms_after_rope) norm_heads(qkv);
+    if (rotates) qkv = rotary_embedding(block_, qkv, shape_, options_.kernels != Kernels::eager);
+    if (norms && config_.head_norms_after_rope && rotates) norm_heads(qkv);
+    if (names_.tempers_queries && !layer_.rotates)
+        qkv.tensors[0] = block_.scaled("attention.query", qkv.tensors[0], shape_.query_width());
+}
+
 BlockBuilder::TensorId AttentionProjections::write(TensorId x, ScoreOptions scores) {
     QueryKeyValue qkv = project(x);
-    if (config_.query_key_norm && !config_.fused_qkv) norm_heads(qkv);
-    if (config_.position_embedding == "rope")
-        qkv = rotary_embedding(block_, qkv, shape_, options_.kernels != Kernels::eager);
+    if (config_.clips_qkv) clip(qkv);
+    place_heads(qkv);
     if (options_.torch_modules && options_.attention == AttentionKernel::sdpa)
         qkv = repeat_key_value(block_, qkv, shape_);
     scores.bias = position_bias_;
+    scores.sinks = sinks_;
     const TensorId out = attention_core(block_, qkv, shape_, options_, scores);
     return block_.linear(names_.attention_output, out, shape_.query_width(), config_.hidden_size, output_);
 }

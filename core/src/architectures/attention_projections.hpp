@@ -14,9 +14,13 @@ public:
     using TensorId = BlockBuilder::TensorId;
     using Parameters = std::vector<BlockBuilder::ParameterId>;
 
-    /// `relative_buckets`: rows of the table of relative positions that the layer holds; 0: none.
+    /// How one layer differs from others of its stack.
+    struct Layer {
+        std::uint64_t relative_buckets = 0;  ///< rows of the table of relative positions that it holds
+        bool rotates = true;                 ///< queries and keys, in a model with rotary embedding
+    };
     AttentionProjections(BlockBuilder& block, const DecoderConfig& config, const DecoderNames& names,
-                         const LoweringOptions& options, std::uint64_t relative_buckets);
+                         const LoweringOptions& options, Layer layer);
 
     const AttentionShape& shape() const { return shape_; }
     void declare();
@@ -32,17 +36,20 @@ private:
     std::string relative_name() const;
     std::uint64_t query_norm_width() const;
     std::uint64_t key_norm_width() const;
+    Parameters head_norm(const std::string& module, std::uint64_t heads, std::uint64_t width);
     QueryKeyValue project(TensorId x);
+    void clip(QueryKeyValue& qkv);
     void norm_heads(QueryKeyValue& qkv);
+    void place_heads(QueryKeyValue& qkv);
 
     BlockBuilder& block_;
     const DecoderConfig& config_;
     const DecoderNames& names_;
     const LoweringOptions& options_;
-    std::uint64_t relative_buckets_;
+    Layer layer_;
     AttentionShape shape_;
     NormKernel norm_;
-    Parameters query_, key_, value_, packed_, output_, query_norm_, key_norm_, relative_positions_;
+    Parameters query_, key_, value_, packed_, output_, query_norm_, key_norm_, relative_positions_, sinks_;
     std::optional<TensorId> position_bias_;
 };
 

@@ -275,7 +275,8 @@ ModelSpec token_model(const DecoderConfig& config) {
             .layers = config.num_hidden_layers,
             .heads = config.num_attention_heads,
             .kv_heads = config.num_key_value_heads,
-            .max_sequence_length = config.max_position_embeddings};
+            .max_sequence_length = config.max_position_embeddings,
+            .experts = config.experts};
 }
 
 TensorSpec token_tensor() {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <optional>
 
@@ -48,13 +49,15 @@ public:
     }
 
 private:
-    /// Dense layers and those with experts are two kinds.
+    /// Layers with experts and without, with rotary embedding and without, are kinds of their own.
     void append_layers(ModelSpec& model) const {
-        std::array<std::optional<BlockTemplate>, 2> layers;
+        std::array<std::optional<BlockTemplate>, 4> layers;
+        const auto& unrotated = config_.layers_without_rope;
         for (std::uint64_t i = 0; i < config_.num_hidden_layers; ++i) {
             const bool experts = config_.experts && config_.experts->has_experts(i);
-            std::optional<BlockTemplate>& layer = layers[experts ? 1 : 0];
-            if (!layer) layer = transformer_layer(config_, names_, options_, experts);
+            const bool rotates = !std::binary_search(unrotated.begin(), unrotated.end(), i);
+            std::optional<BlockTemplate>& layer = layers[(experts ? 1U : 0U) + (rotates ? 2U : 0U)];
+            if (!layer) layer = transformer_layer(config_, names_, options_, experts, {.rotates = rotates});
             const std::string name = fmt::format("{}{}.{}", config_.parameter_prefix, names_.layers, i);
             append_block(model, *layer, name, name + ".");
         }
@@ -118,8 +121,9 @@ private:
         const Parameters output =
             block.linear_parameters(names_.head, table_width_, config_.vocab_size, config_.lm_head_bias);
         const TensorId labels = block.add_tensor(label_tensor());
-        const TensorId loss = output_layer_with_loss(block, x, table_width_, config_.vocab_size, output,
-                                                     labels, options_, config_.caps_logits);
+        const TensorId loss =
+            output_layer_with_loss(block, x, table_width_, config_.vocab_size, output, labels, options_,
+                                   {config_.scales_logits, config_.caps_logits});
         TiedParameters shared;
         if (config_.tie_word_embeddings) shared.push_back({output[0], table_});
         append_block(model, block.finish_with_loss(loss, labels), "head", "", shared);

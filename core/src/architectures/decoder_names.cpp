@@ -55,6 +55,15 @@ DecoderNames olmo2() {
     return names;
 }
 
+/// Its softmax runs in the dtype of the scores.
+DecoderNames gpt_oss() {
+    DecoderNames names = llama();
+    names.router = "router";
+    names.sinks = "self_attn.sinks";
+    names.fp32_softmax = false;
+    return names;
+}
+
 DecoderNames phi() {
     DecoderNames names = llama();
     names.attention_output = "self_attn.dense";
@@ -216,11 +225,12 @@ DecoderNames opt() {
 }  // namespace
 
 const DecoderNames& decoder_names(std::string_view family) {
-    static const std::array<std::pair<std::string_view, DecoderNames>, 15> known{
+    static const std::array<std::pair<std::string_view, DecoderNames>, 16> known{
         {{"llama", llama()},
          {"gpt2", gpt2()},
          {"gemma2", gemma2()},
          {"olmo2", olmo2()},
+         {"gpt_oss", gpt_oss()},
          {"phi", phi()},
          {"phi3", phi3()},
          {"starcoder2", starcoder2()},

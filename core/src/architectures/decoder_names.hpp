@@ -35,6 +35,8 @@ struct DecoderNames {
     std::string gate, up, down;  ///< up and down alone for an ungated MLP
     std::string gated_up;        ///< up of a gated MLP, where it is called otherwise
     std::string packed_gate_up;
+    std::string experts = "mlp.", router = "gate", shared_experts;  ///< modules; "": shared_expert(s)
+    std::string sinks;                                              ///< whole name of the attention's sinks
     std::string cross_query, cross_key, cross_value, cross_output, cross_norm;  ///< attention to an encoder
     std::string attention_norm, mlp_norm, attention_output_norm, mlp_output_norm, final_norm;
     std::string attention_scale, mlp_scale;  ///< whole names
@@ -43,10 +45,12 @@ struct DecoderNames {
                                  LayerPart::mlp};
     std::vector<Projection> projections{Projection::query, Projection::key, Projection::value,
                                         Projection::output, Projection::head_norms};
-    bool fp32_softmax = false;      ///< eager kernels compute the softmax of attention in fp32
-    bool drops_inside_mlp = false;  ///< a dropout behind the MLP's activation as well (T5)
-    bool transposed = false;        ///< linear weights are stored [in, out]
-    bool packs_qkv = false;         ///< the class has one linear for query, key and value
+    bool fp32_softmax = false;          ///< eager kernels compute the softmax of attention in fp32
+    bool tempers_queries = false;       ///< of layers without rope: scaled by their positions (Llama 4)
+    bool drops_inside_mlp = false;      ///< a dropout behind the MLP's activation as well (T5)
+    bool transposed = false;            ///< linear weights are stored [in, out]
+    bool routed_experts_first = false;  ///< registered ahead of the router
+    bool packs_qkv = false;             ///< the class has one linear for query, key and value
     bool final_norm_first = false;  ///< projections and final norm are registered ahead of the layers (OPT)
 };
 

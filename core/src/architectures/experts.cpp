@@ -6,23 +6,56 @@ namespace zeroplan {
 
 using TensorId = BlockBuilder::TensorId;
 
+ExpertLayer::ExpertLayer(BlockBuilder& block, const ExpertConfig& config, const DecoderNames& names,
+                         std::uint64_t hidden, ActivationFunction function, bool fused)
+    : block_(block),
+      config_(config),
+      hidden_(hidden),
+      function_(function),
+      fused_(fused),
+      router_name_(names.experts + names.router),
+      routed_name_(names.experts + "experts."),
+      shared_name_(names.experts + (!names.shared_experts.empty() ? names.shared_experts
+                                    : config.shared_gate          ? "shared_expert"
+                                                                  : "shared_experts")),
+      routed_first_(names.routed_experts_first) {}
+
 /// In registration order; names as in transformers 5, which stacks the routed experts.
 void ExpertLayer::declare() {
-    const std::uint64_t ffn = config_.intermediate_size;
-    router_ = {block_.parameter("mlp.gate.weight", {config_.count, hidden_})};
+    if (routed_first_) declare_routed();
+    declare_router();
+    if (!routed_first_) declare_routed();
+    if (config_.shared_intermediate_size != 0) declare_shared();
+}
+
+void ExpertLayer::declare_router() {
+    router_ = block_.linear_parameters(router_name_, hidden_, config_.count, config_.biases);
     // Balances the experts' load step by step, without a gradient (DeepSeek-V3's report, 2.1.2).
     if (config_.correction_bias)
-        block_.untrained_parameter("mlp.gate.e_score_correction_bias", {config_.count});
-    gate_up_ = {block_.parameter("mlp.experts.gate_up_proj", {config_.count, 2 * ffn, hidden_})};
-    down_ = {block_.parameter("mlp.experts.down_proj", {config_.count, hidden_, ffn})};
+        block_.untrained_parameter(router_name_ + ".e_score_correction_bias", {config_.count});
+}
+
+/// A matrix, and a bias where the family has them, for each expert.
+ExpertLayer::Parameters ExpertLayer::stacked(const std::string& name, std::uint64_t in, std::uint64_t out) {
+    Parameters ids{block_.parameter(routed_name_ + name, config_.transposed
+                                                             ? std::vector{config_.count, in, out}
+                                                             : std::vector{config_.count, out, in})};
+    if (config_.biases) ids.push_back(block_.parameter(routed_name_ + name + "_bias", {config_.count, out}));
+    return ids;
+}
+
+void ExpertLayer::declare_routed() {
+    gate_up_ = stacked("gate_up_proj", hidden_, 2 * config_.intermediate_size);
+    down_ = stacked("down_proj", config_.intermediate_size, hidden_);
+}
+
+void ExpertLayer::declare_shared() {
     const std::uint64_t shared = config_.shared_intermediate_size;
-    if (shared == 0) return;
-    const std::string module = config_.shared_gate ? "mlp.shared_expert." : "mlp.shared_experts.";
-    shared_gate_ = block_.linear_parameters(module + "gate_proj", hidden_, shared, false);
-    shared_up_ = block_.linear_parameters(module + "up_proj", hidden_, shared, false);
-    shared_down_ = block_.linear_parameters(module + "down_proj", shared, hidden_, false);
+    shared_gate_ = block_.linear_parameters(shared_name_ + ".gate_proj", hidden_, shared, false);
+    shared_up_ = block_.linear_parameters(shared_name_ + ".up_proj", hidden_, shared, false);
+    shared_down_ = block_.linear_parameters(shared_name_ + ".down_proj", shared, hidden_, false);
     if (config_.shared_gate)
-        shared_mix_ = block_.linear_parameters("mlp.shared_expert_gate", hidden_, 1, false);
+        shared_mix_ = block_.linear_parameters(shared_name_ + "_gate", hidden_, 1, false);
 }
 
 TensorId ExpertLayer::write(TensorId x) {
@@ -67,31 +100,68 @@ TensorId ExpertLayer::grouped_linear(const std::string& name, TensorId x, std::u
 
 /// Each token is copied once for every expert it goes to, and the results come back weighted.
 TensorId ExpertLayer::routed_experts(TensorId x, TensorId weights) {
-    const std::uint64_t k = config_.per_token, ffn = config_.intermediate_size;
-    const TensorId permuted = block_.tensor("mlp.experts.permuted", k * hidden_);
-    block_.add({.name = "mlp.experts.permute",
-                .kind = OperatorKind::elementwise,
-                .inputs = {x},
-                .outputs = {permuted}});
-    const TensorId gate_up = grouped_linear("mlp.experts.gate_up_proj", permuted, hidden_, 2 * ffn, gate_up_);
-    const TensorId active = block_.tensor("mlp.experts.act", k * ffn);
-    block_.add({.name = "mlp.experts.act",
+    const std::uint64_t ffn = config_.intermediate_size;
+    const TensorId gate_up =
+        grouped_linear("mlp.experts.gate_up_proj", permuted(x, weights), hidden_, 2 * ffn, gate_up_);
+    return combined(grouped_linear("mlp.experts.down_proj", activated(gate_up), ffn, hidden_, down_),
+                    weights);
+}
+
+TensorId ExpertLayer::permuted(TensorId x, TensorId weights) {
+    const std::uint64_t width = config_.per_token * hidden_;
+    const TensorId out = block_.tensor("mlp.experts.permuted", width);
+    Operator op{
+        .name = "mlp.experts.permute", .kind = OperatorKind::elementwise, .inputs = {x}, .outputs = {out}};
+    if (config_.weighs_input) {
+        op.inputs.push_back(weights);
+        op.saved = op.inputs;
+        op.forward_flops = {.per_token = width};
+        op.backward_flops = {.per_token = 3 * width};
+    }
+    block_.add(std::move(op));
+    return out;
+}
+
+TensorId ExpertLayer::activated(TensorId gate_up) {
+    const std::uint64_t width = config_.per_token * config_.intermediate_size;
+    const TensorId out = block_.tensor("mlp.experts.act", width);
+    Operator op{.name = "mlp.experts.act",
                 .kind = OperatorKind::gated_activation,
                 .inputs = {gate_up},
-                .outputs = {active},
-                .saved = {gate_up},
-                .forward_flops = {.per_token = 6 * k * ffn},
-                .backward_flops = {.per_token = 12 * k * ffn},
-                .function = function_});
-    const TensorId down = grouped_linear("mlp.experts.down_proj", active, ffn, hidden_, down_);
-    const TensorId out = block_.tensor("mlp.experts.out", hidden_);
-    block_.add({.name = "mlp.experts.combine",
-                .kind = OperatorKind::elementwise,
-                .inputs = {down, weights},
                 .outputs = {out},
-                .saved = {down, weights},
-                .forward_flops = {.per_token = 2 * k * hidden_},
-                .backward_flops = {.per_token = 4 * k * hidden_}});
+                .saved = {gate_up},
+                .forward_flops = {.per_token = 6 * width},
+                .backward_flops = {.per_token = 12 * width},
+                .function = function_};
+    // GptOssExperts writes (up + 1) · gate · sigmoid(α · gate) in single products: the clamped gate, its
+    // sigmoid, the product of both and up + 1 are kept beside what was clamped.
+    if (config_.clamped && !fused_)
+        for (const char* kept : {"gate", "sigmoid", "glu", "up"}) {
+            op.outputs.push_back(block_.add_tensor({.name = std::string("mlp.experts.act.") + kept,
+                                                    .extent = {.per_token = width},
+                                                    .needs_gradient = false}));
+            op.saved.push_back(op.outputs.back());
+        }
+    block_.add(std::move(op));
+    return out;
+}
+
+TensorId ExpertLayer::combined(TensorId down, TensorId weights) {
+    const std::uint64_t width = config_.per_token * hidden_;
+    const TensorId out = block_.tensor("mlp.experts.out", hidden_);
+    Operator op{.name = "mlp.experts.combine",
+                .kind = OperatorKind::elementwise,
+                .inputs = {down},
+                .outputs = {out},
+                .forward_flops = {.per_token = width},
+                .backward_flops = {.per_token = width}};
+    if (!config_.weighs_input) {
+        op.inputs.push_back(weights);
+        op.saved = op.inputs;
+        op.forward_flops = {.per_token = 2 * width};
+        op.backward_flops = {.per_token = 4 * width};
+    }
+    block_.add(std::move(op));
     return out;
 }
 

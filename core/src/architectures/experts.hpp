@@ -1,5 +1,6 @@
 #pragma once
 #include "architectures/block_builder.hpp"
+#include "architectures/decoder_names.hpp"
 
 namespace zeroplan {
 
@@ -9,9 +10,8 @@ class ExpertLayer {
 public:
     using TensorId = BlockBuilder::TensorId;
 
-    ExpertLayer(BlockBuilder& block, const ExpertConfig& config, std::uint64_t hidden,
-                ActivationFunction function, bool fused)
-        : block_(block), config_(config), hidden_(hidden), function_(function), fused_(fused) {}
+    ExpertLayer(BlockBuilder& block, const ExpertConfig& config, const DecoderNames& names,
+                std::uint64_t hidden, ActivationFunction function, bool fused);
 
     void declare();
     TensorId write(TensorId x);
@@ -19,7 +19,14 @@ public:
 private:
     using Parameters = std::vector<BlockBuilder::ParameterId>;
 
+    void declare_router();
+    void declare_routed();
+    void declare_shared();
+    Parameters stacked(const std::string& name, std::uint64_t in, std::uint64_t out);
     TensorId route(TensorId x);
+    TensorId permuted(TensorId x, TensorId weights);
+    TensorId activated(TensorId gate_up);
+    TensorId combined(TensorId down, TensorId weights);
     TensorId routed_experts(TensorId x, TensorId weights);
     TensorId shared_experts(TensorId x);
     TensorId grouped_linear(const std::string& name, TensorId x, std::uint64_t in, std::uint64_t out,
@@ -30,6 +37,8 @@ private:
     std::uint64_t hidden_;
     ActivationFunction function_;
     bool fused_;
+    std::string router_name_, routed_name_, shared_name_;  ///< of modules
+    bool routed_first_;
     Parameters router_, gate_up_, down_, shared_gate_, shared_up_, shared_down_, shared_mix_;
 };
 

@@ -169,6 +169,17 @@ TensorId capped(BlockBuilder& block, TensorId logits, std::uint64_t vocabulary) 
     return out;
 }
 
+TensorId scaled(BlockBuilder& block, TensorId logits, std::uint64_t vocabulary) {
+    const TensorId out = block.tensor("logits.scaled", vocabulary, TensorDType::compute, Category::logits);
+    block.add({.name = "logits.scale",
+               .kind = OperatorKind::elementwise,
+               .inputs = {logits},
+               .outputs = {out},
+               .forward_flops = {.per_token = vocabulary},
+               .backward_flops = {.per_token = vocabulary}});
+    return out;
+}
+
 TensorId torch_loss(BlockBuilder& block, TensorId logits, TensorId labels, std::uint64_t vocabulary,
                     const LoweringOptions& options) {
     const bool compiled = options.kernels == Kernels::compiled;
@@ -183,13 +194,14 @@ TensorId torch_loss(BlockBuilder& block, TensorId logits, TensorId labels, std::
 
 TensorId output_layer_with_loss(BlockBuilder& block, TensorId x, std::uint64_t hidden,
                                 std::uint64_t vocabulary, std::vector<BlockBuilder::ParameterId> parameters,
-                                TensorId labels, const LoweringOptions& options, bool caps_logits) {
+                                TensorId labels, const LoweringOptions& options, const LogitOptions& how) {
     const LossKernel kernel = options.loss;
     const bool torch = block.style().torch_modules && kernel != LossKernel::fused;
     if (kernel == LossKernel::chunked && !torch)
         return chunked_loss(block, x, hidden, vocabulary, std::move(parameters), labels);
     TensorId logits = block.linear("lm_head", x, hidden, vocabulary, std::move(parameters), Category::logits);
-    if (caps_logits) logits = capped(block, logits, vocabulary);
+    if (how.scales) logits = scaled(block, logits, vocabulary);
+    if (how.caps) logits = capped(block, logits, vocabulary);
     if (torch) return torch_loss(block, logits, labels, vocabulary, options);
     if (kernel == LossKernel::fused) return fused_loss(block, logits, labels, vocabulary);
     return eager_loss(block, logits, labels, vocabulary, options.upcasts());

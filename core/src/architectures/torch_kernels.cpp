@@ -74,6 +74,7 @@ TensorId BlockBuilder::torch_rms_norm(const std::string& name, TensorId x, std::
              .backward_flops = {.per_token = total}});
         normalised = narrow;
     }
+    if (parameters.empty()) return normalised;
     const TensorId out = tensor(name, total, style_.residual());
     add({.name = name,
          .kind = OperatorKind::elementwise,

@@ -28,13 +28,13 @@ public:
           hidden_(config.hidden_size),
           norm_(norm_kernel(config, options)),
           block_("layer", hidden_tensor(hidden_, kernel_style(options)), kernel_style(options)),
-          attention_(block_, config, names, options, extras.relative_buckets),
+          attention_(block_, config, names, options, {extras.relative_buckets, extras.rotates}),
           mlp_(block_, config, names, options) {
         if (config.latent_attention)
             latent_.emplace(block_, *config.latent_attention, hidden_, config.num_attention_heads, norm_);
         if (extras.context_width != 0) cross_.emplace(block_, config, names, options, extras.context_width);
         if (has_experts)
-            experts_.emplace(block_, *config.experts, hidden_, mlp_kind(config.mlp).function,
+            experts_.emplace(block_, *config.experts, names, hidden_, mlp_kind(config.mlp).function,
                              options.kernels != Kernels::eager);
     }
 
@@ -200,6 +200,7 @@ BlockTemplate transformer_layer(const DecoderConfig& config, const DecoderNames&
 
 std::vector<BlockBuilder::ParameterId> norm_parameters(BlockBuilder& block, const DecoderConfig& config,
                                                        const std::string& module, std::uint64_t width) {
+    if (!config.norm_weight) return {};
     Parameters ids{block.parameter(module + ".weight", {width})};
     if (config.normalization != "rmsnorm" && config.norm_bias)
         ids.push_back(block.parameter(module + ".bias", {width}));

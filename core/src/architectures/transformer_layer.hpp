@@ -9,6 +9,7 @@ struct TransformerLayerExtras {
     std::uint64_t relative_buckets = 0;  ///< the layer holds the table of relative positions
     std::uint64_t context_width = 0;     ///< of the encoder's output that the layer attends to; 0: none
     std::uint64_t length = 0;            ///< tokens of the layer's own sequences; 0: the training's
+    bool rotates = true;                 ///< false: a layer without rotary embedding among others with one
 };
 
 /// One transformer layer: attention and MLP (or experts) with their norms and residuals, in the places and

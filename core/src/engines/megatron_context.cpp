@@ -48,6 +48,8 @@ void check_layers(const DecoderConfig& d, const Scenario& scenario) {
     if (d.lm_head_bias) what = "an output layer with a bias";
     if (d.embedding_width != 0) what = "an embedding narrower than the model";
     if (d.caps_scores || d.caps_logits) what = "capped scores or logits";
+    if (d.attention_sinks) what = "attention sinks";
+    if (d.experts && d.experts->biases) what = "experts with biases";
     if (what != nullptr)
         throw Error(ErrorCode::not_supported,
                     fmt::format("{} has {}, which Megatron's layers are not modelled with",

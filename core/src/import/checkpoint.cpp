@@ -9,6 +9,7 @@
 #include "import/fused_experts.hpp"
 #include "import/infer_config.hpp"
 #include "import/stack_checkpoint.hpp"
+#include "import/unpacked_blocks.hpp"
 #include "json/parse.hpp"
 #include "zeroplan/io.hpp"
 
@@ -100,7 +101,7 @@ ModelSpec described_model(const CheckpointHeader& checkpoint, const std::string&
 
 ModelSpec read_checkpoint(const CheckpointHeader& saved, const std::string& name, const ObjectReader& model,
                           const LoweringOptions& options) {
-    const CheckpointHeader checkpoint = with_fused_experts(saved);
+    const CheckpointHeader checkpoint = with_fused_experts(with_unpacked_blocks(saved));
     ModelSpec result = described_model(checkpoint, name, model, options);
     check_parameters(result, checkpoint);
     check_nothing_is_left(result, checkpoint);

@@ -32,8 +32,7 @@ std::string name_the_family() {
 }
 
 /// What families that aren't built are most like, where their names don't say so.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 12> kin{{{"phimoe", "mixtral"},
-                                                                             {"gpt_oss", "mixtral"},
+constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kin{{{"phimoe", "mixtral"},
                                                                              {"granitemoe", "mixtral"},
                                                                              {"llama4", "mixtral"},
                                                                              {"llama4_text", "mixtral"},

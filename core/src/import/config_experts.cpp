@@ -31,6 +31,16 @@ ExpertConfig read_mixtral(const ConfigObject& config, std::uint64_t intermediate
             .intermediate_size = intermediate_size};
 }
 
+// GptOssExperts and GptOssTopKRouter.
+ExpertConfig read_gpt_oss(const ConfigObject& config, std::uint64_t intermediate_size) {
+    return {.count = size_or(config, "num_local_experts", most_experts, 128),
+            .per_token = size_or(config, "num_experts_per_tok", most_experts, 4),
+            .intermediate_size = intermediate_size,
+            .biases = true,
+            .transposed = true,
+            .clamped = true};
+}
+
 ExpertConfig read_qwen(const ConfigObject& config, bool shared) {
     if (const auto dense = config.holder("mlp_only_layers").integers("mlp_only_layers");
         dense && !dense->empty())
@@ -85,6 +95,9 @@ std::optional<ExpertConfig> read_experts(const ConfigObject& config, const Confi
             break;
         case ExpertFamily::deepseek:
             experts = read_deepseek(config, family.model_type == "deepseek_v3");
+            break;
+        case ExpertFamily::gpt_oss:
+            experts = read_gpt_oss(config, intermediate_size);
             break;
     }
     if (experts.per_token > experts.count)

@@ -14,7 +14,9 @@ enum class ExpertFamily : std::uint8_t {
     mixtral,  ///< num_local_experts of intermediate_size, in every layer
     qwen2,    ///< num_experts of moe_intermediate_size, one gated shared expert, every decoder_sparse_step-th
     qwen3,    ///< the same without shared expert
-    deepseek  ///< n_routed_experts and n_shared_experts of moe_intermediate_size behind first_k_dense_replace
+    deepseek,  ///< n_routed_experts and n_shared_experts of moe_intermediate_size behind
+               ///< first_k_dense_replace
+    gpt_oss    ///< num_local_experts of intermediate_size with biases, in every layer
 };
 
 /// Which linear layers of a transformer layer have a bias.
@@ -38,6 +40,7 @@ struct ConfigFamily {
     /// Reads the family's own keys, which are `own_keys`, once the usual ones are read.
     void (*read_own)(const ConfigObject&, DecoderConfig&) = nullptr;
     std::span<const std::string_view> own_keys{};
+    std::string_view note{};  ///< what the plan assumes of every model of the family
 };
 
 /// Families that are built.

@@ -256,6 +256,7 @@ private:
         if (!named.empty() && named != family_.architecture)
             result_.notes.push_back(
                 fmt::format("the file is of class {}; counted is {}", named, family_.architecture));
+        if (!family_.note.empty()) result_.notes.emplace_back(family_.note);
         if (const auto layers = config_.size({"num_nextn_predict_layers"}, most_layers))
             result_.notes.push_back(fmt::format(
                 "{} layer(s) for multi-token prediction stand in the file; they are not counted", *layers));

@@ -89,6 +89,24 @@ json infer_plain(const CheckpointShapes& shapes) {
     return config;
 }
 
+/// gpt-oss: its sinks tell; the experts' biases give their sizes, whether the weights are stored in bf16 or
+/// as blocks of MXFP4.
+json infer_gpt_oss(const CheckpointShapes& shapes) {
+    json config = base(shapes, "gpt_oss");
+    const std::uint64_t query = shapes.size(layer + "self_attn.q_proj.weight", 0),
+                        key_value = shapes.size(layer + "self_attn.k_proj.weight", 0);
+    const std::uint64_t heads = shapes.size(layer + "self_attn.sinks", 0, 1);
+    config["num_attention_heads"] = heads;
+    config["head_dim"] = query / heads;
+    config["num_key_value_heads"] = key_value / std::max<std::uint64_t>(query / heads, 1);
+    config["attention_bias"] = shapes.has(layer + "self_attn.q_proj.bias");
+    const std::string experts = layer + "mlp.experts.gate_up_proj_bias";
+    config["num_local_experts"] = shapes.size(experts, 0);
+    config["intermediate_size"] = shapes.size(experts, 1) / 2;
+    note_routing(config, 4);
+    return config;
+}
+
 /// Query, key and value in one product, gate and up in another.
 json infer_phi3(const CheckpointShapes& shapes) {
     json config = base(shapes, "phi3");
@@ -128,6 +146,7 @@ json infer_llama_like(const CheckpointShapes& shapes) {
                     "the checkpoint has DeepSeek's latent attention, whose shapes do not tell how many heads "
                     "there are nor how many experts a token goes to",
                     "put the model's config.json beside it", {shapes.file(), ""});
+    if (shapes.has(layer + "self_attn.sinks")) return infer_gpt_oss(shapes);
     if (shapes.has(layer + "self_attn.qkv_proj.weight")) return infer_phi3(shapes);
     if (shapes.has(layer + "self_attn.dense.weight")) return infer_phi(shapes);
     if (shapes.has(layer + "mlp.c_fc.weight")) return infer_starcoder2(shapes);

@@ -135,7 +135,7 @@ std::vector<json> small_models() {
     std::vector<json> models;
     for (const char* type : {"gemma2", "gemma3_text", "olmo2", "phi3", "starcoder2"})
         models.push_back(with(sizes, {{"model_type", type}}));
-    for (const char* type : {"mixtral", "qwen2_moe", "qwen3_moe"})
+    for (const char* type : {"mixtral", "qwen2_moe", "qwen3_moe", "gpt_oss"})
         models.push_back(with(with(sizes, experts), {{"model_type", type}}));
     json equal = sizes;
     for (const char* key : {"num_key_value_heads", "head_dim"}) equal.erase(key);
@@ -229,6 +229,27 @@ TEST_F(Safetensors, TakesExpertsThatAreSavedOneByOne) {
         EXPECT_EQ(read(".").parameters, expected.parameters) << config;
         fs::remove(folder_ / "config.json");
     }
+}
+
+/// As gpt-oss is published: blocks of 32 four-bit numbers, and a scale each.
+TEST_F(Safetensors, UnpacksExpertsInBlocks) {
+    const json config = {{"model_type", "gpt_oss"}, {"hidden_size", 64},        {"intermediate_size", 96},
+                         {"num_hidden_layers", 1},  {"num_attention_heads", 4}, {"num_key_value_heads", 2},
+                         {"num_local_experts", 4},  {"head_dim", 32},           {"vocab_size", 1000}};
+    const ModelSpec expected = read_model(config, "", {});
+    auto shapes = shapes_of(expected);
+    for (const char* name : {"gate_up_proj", "down_proj"}) {
+        const std::string experts = std::string("model.layers.0.mlp.experts.") + name;
+        const auto shape = shapes.at(experts);  // [experts, in, out]
+        shapes.erase(experts);
+        shapes[experts + "_blocks"] = {shape[0], shape[2], shape[1] / 32, 16};
+        shapes[experts + "_scales"] = {shape[0], shape[2], shape[1] / 32};
+    }
+    write("model.safetensors", shapes);
+    EXPECT_EQ(read("model.safetensors").parameters, expected.parameters);
+    shapes.erase("model.layers.0.mlp.experts.down_proj_scales");
+    write("model.safetensors", shapes);
+    EXPECT_THAT(error_of("model.safetensors").message(), HasSubstr("mlp.experts.down_proj [4, 96, 64]"));
 }
 
 TEST_F(Safetensors, RefusesLatentAttentionWhoseHeadsNoShapeTells) {

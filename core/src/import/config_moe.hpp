@@ -1,0 +1,11 @@
+#pragma once
+#include <span>
+
+#include "import/config_families.hpp"
+
+namespace zeroplan {
+
+/// Decoders with experts whose layers differ from Mixtral's and Qwen's in more than their number: gpt_oss.
+std::span<const ConfigFamily> moe_families();
+
+}  // namespace zeroplan

@@ -1,0 +1,90 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "core/architectures/decoder_configs.hpp"
+#include "zeroplan/build_model.hpp"
+
+namespace zeroplan {
+namespace {
+
+// What layers of single families have beside a Llama's.
+
+const BlockKind& kind_of(const ModelSpec& model, std::size_t block) {
+    return model.block_kinds[model.blocks[block].kind];
+}
+
+/// Elements that backward reads, each tensor once.
+Extent saved(const BlockKind& kind) {
+    std::vector<bool> kept(kind.tensors.size(), false);
+    for (const Operator& op : kind.operators)
+        for (const std::uint32_t tensor : op.saved) kept[tensor] = true;
+    Extent sum;
+    for (std::size_t t = 0; t < kept.size(); ++t) {
+        if (!kept[t]) continue;
+        sum.per_token += kind.tensors[t].extent.per_token;
+        sum.per_token_pair += kind.tensors[t].extent.per_token_pair;
+    }
+    return sum;
+}
+
+const Operator* find(const BlockKind& kind, const std::string& name) {
+    const auto found = std::find_if(kind.operators.begin(), kind.operators.end(),
+                                    [&](const Operator& op) { return op.name == name; });
+    return found == kind.operators.end() ? nullptr : &*found;
+}
+
+/// Four heads, and two of four experts 32 wide.
+DecoderConfig small_gpt_oss() {
+    DecoderConfig config = small_llama();
+    config.family = "gpt_oss";
+    config.experts = ExpertConfig{.count = 4,
+                                  .per_token = 2,
+                                  .intermediate_size = 32,
+                                  .biases = true,
+                                  .transposed = true,
+                                  .clamped = true};
+    config.attention_sinks = true;
+    return config;
+}
+
+TEST(AttentionSinks, AreOneNumberAHead) {
+    const ModelSpec model = build_decoder(small_gpt_oss(), {});
+    EXPECT_EQ(model.parameters[1].name, "model.layers.0.self_attn.sinks");
+    EXPECT_EQ(model.parameters[1].shape, (std::vector<std::uint64_t>{4}));
+    const Operator* core = find(kind_of(model, 1), "attention");
+    ASSERT_NE(core, nullptr);
+    EXPECT_EQ(core->parameters, (std::vector<std::uint32_t>{0}));
+}
+
+// The softmax with its column of sinks, and the copy without it that the product with the values reads.
+TEST(AttentionSinks, KeepTheSoftmaxTwiceWhenEager) {
+    DecoderConfig config = small_gpt_oss();
+    const Extent with = saved(kind_of(build_decoder(config, {.attention = AttentionKernel::eager}), 1));
+    config.attention_sinks = false;
+    const Extent without = saved(kind_of(build_decoder(config, {.attention = AttentionKernel::eager}), 1));
+    EXPECT_EQ(with.per_token_pair, 2 * without.per_token_pair);
+    EXPECT_EQ(with.per_token - without.per_token, 4U);
+}
+
+// Clamped gate, its sigmoid, their product and up + 1, for two experts a token.
+TEST(ClampedExperts, KeepFourMoreWidthsUnfused) {
+    DecoderConfig config = small_gpt_oss();
+    const auto kept = [&](Kernels kernels) {
+        return saved(kind_of(build_decoder(config, {.kernels = kernels}), 1)).per_token;
+    };
+    const std::uint64_t clamped = kept(Kernels::eager), fused = kept(Kernels::fused);
+    config.experts->clamped = false;
+    EXPECT_EQ(clamped - kept(Kernels::eager), 4 * 2 * 32U);
+    EXPECT_EQ(fused, kept(Kernels::fused));
+}
+
+// Of four experts a token uses two, with their biases.
+TEST(ExpertBiases, AreActiveWithTheirExperts) {
+    const ModelSpec model = build_decoder(small_gpt_oss(), {});
+    const std::uint64_t expert = 3 * 64 * 32 + 2 * 32 + 64;
+    EXPECT_EQ(model.parameter_count() - model.active_parameter_count(), 3 * 2 * expert);
+}
+
+}  // namespace
+}  // namespace zeroplan

@@ -1,0 +1,59 @@
+"""Writes family_counts.json beside it: parameters of transformers' own classes, one case an entry.
+
+Each class is made on the device "meta", so that no memory is needed. A case says its config.json (as few keys as it
+likes), the class, its parameters with tied weights once, those of routed experts, and, for a small model, the name and
+shape of every tensor in order of registration. The buffer e_score_correction_bias, which a checkpoint holds and a trainer
+updates, is counted with the parameters, ahead of the experts. Written with transformers 5 and PyTorch 2, CPU only.
+
+    python3 tests/golden/family_counts.py
+"""
+import json
+import pathlib
+
+import torch
+import transformers
+
+CORRECTION = "e_score_correction_bias"
+
+
+def tensors(model):
+    """Parameters in order, tied ones once; a router's correction behind its weight."""
+    buffers = dict(model.named_buffers())
+    for name, parameter in model.named_parameters():
+        yield name, parameter
+        module = name.rsplit(".", 1)[0]
+        if f"{module}.{CORRECTION}" in buffers:
+            yield f"{module}.{CORRECTION}", buffers[f"{module}.{CORRECTION}"]
+
+
+def count(case):
+    config = case["config"]
+    kinds = {key: value for key, value in config.items() if key != "model_type"}
+    with torch.device("meta"):
+        made = transformers.CONFIG_MAPPING[config["model_type"]](**kinds)
+        model = getattr(transformers, case["class"])(made)
+    found = list(tensors(model))
+    entry = {
+        **case,
+        "parameters": sum(tensor.numel() for _, tensor in found),
+        "routed": sum(tensor.numel() for name, tensor in found if ".experts." in name),
+    }
+    if entry["parameters"] < 10_000_000:
+        entry["tensors"] = [f"{name} {'x'.join(map(str, tensor.shape))}" for name, tensor in found]
+    return entry
+
+
+SMALL = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+         "vocab_size": 320, "intermediate_size": 96, "max_position_embeddings": 128}
+GPT_OSS = {"model_type": "gpt_oss"}
+CASES = [
+    {"class": "GptOssForCausalLM", "config": GPT_OSS},
+    {"class": "GptOssForCausalLM", "config": {**GPT_OSS, "num_hidden_layers": 24, "num_local_experts": 32}},
+    {"class": "GptOssForCausalLM",
+     "config": {**GPT_OSS, **SMALL, "head_dim": 32, "num_local_experts": 4, "num_experts_per_tok": 2}},
+]
+
+if __name__ == "__main__":
+    cases = [count(case) for case in CASES]
+    path = pathlib.Path(__file__).with_suffix(".json")
+    path.write_text(json.dumps({"script": path.with_suffix(".py").name, "cases": cases}, indent=1) + "\n")

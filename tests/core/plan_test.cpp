@@ -112,7 +112,7 @@ TEST(PlanWarnings, NameASlidingWindowShorterThanTheSequence) {
     };
     const auto names_window = [](const Plan& p) {
         for (const Warning& warning : p.warnings)
-            if (warning.message.find("sliding_window of 4,096") != std::string::npos) return true;
+            if (warning.message.find("window of attention, 4,096 tokens") != std::string::npos) return true;
         return false;
     };
     EXPECT_TRUE(names_window(plan("mistral-7b", "8192")));

@@ -46,11 +46,18 @@ def count(case):
 SMALL = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
          "vocab_size": 320, "intermediate_size": 96, "max_position_embeddings": 128}
 GPT_OSS = {"model_type": "gpt_oss"}
+LLAMA4 = {"model_type": "llama4_text"}
+SMALL_LLAMA4 = {**LLAMA4, **SMALL, "head_dim": 16, "intermediate_size_mlp": 160, "num_local_experts": 4,
+                "num_hidden_layers": 4, "no_rope_layers": [1, 0, 1, 1]}
 CASES = [
     {"class": "GptOssForCausalLM", "config": GPT_OSS},
     {"class": "GptOssForCausalLM", "config": {**GPT_OSS, "num_hidden_layers": 24, "num_local_experts": 32}},
     {"class": "GptOssForCausalLM",
      "config": {**GPT_OSS, **SMALL, "head_dim": 32, "num_local_experts": 4, "num_experts_per_tok": 2}},
+    {"class": "Llama4ForCausalLM", "config": LLAMA4},
+    {"class": "Llama4ForCausalLM",
+     "config": {**LLAMA4, "num_local_experts": 128, "interleave_moe_layer_step": 2, "use_qk_norm": False}},
+    {"class": "Llama4ForCausalLM", "config": {**SMALL_LLAMA4, "interleave_moe_layer_step": 2}},
 ]
 
 if __name__ == "__main__":

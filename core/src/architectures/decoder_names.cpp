@@ -64,6 +64,19 @@ DecoderNames gpt_oss() {
     return names;
 }
 
+DecoderNames llama4() {
+    DecoderNames names = llama();
+    names.gate = "feed_forward.gate_proj";
+    names.up = "feed_forward.up_proj";
+    names.down = "feed_forward.down_proj";
+    names.experts = "feed_forward.";
+    names.router = "router";
+    names.shared_experts = "shared_expert";
+    names.routed_experts_first = names.tempers_queries = true;
+    names.fp32_softmax = false;
+    return names;
+}
+
 DecoderNames phi() {
     DecoderNames names = llama();
     names.attention_output = "self_attn.dense";
@@ -225,12 +238,13 @@ DecoderNames opt() {
 }  // namespace
 
 const DecoderNames& decoder_names(std::string_view family) {
-    static const std::array<std::pair<std::string_view, DecoderNames>, 16> known{
+    static const std::array<std::pair<std::string_view, DecoderNames>, 17> known{
         {{"llama", llama()},
          {"gpt2", gpt2()},
          {"gemma2", gemma2()},
          {"olmo2", olmo2()},
          {"gpt_oss", gpt_oss()},
+         {"llama4", llama4()},
          {"phi", phi()},
          {"phi3", phi3()},
          {"starcoder2", starcoder2()},

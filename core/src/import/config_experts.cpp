@@ -41,6 +41,17 @@ ExpertConfig read_gpt_oss(const ConfigObject& config, std::uint64_t intermediate
             .clamped = true};
 }
 
+// Llama4TextMoe; the layers' widths stand in its configuration under other names.
+ExpertConfig read_llama4(const ConfigObject& config, std::uint64_t intermediate_size) {
+    return {.count = size_or(config, "num_local_experts", most_experts, 16),
+            .per_token = size_or(config, "num_experts_per_tok", most_experts, 1),
+            .intermediate_size = intermediate_size,
+            .shared_intermediate_size = intermediate_size,
+            .every = size_or(config, "interleave_moe_layer_step", most_layers, 1),
+            .transposed = true,
+            .weighs_input = true};
+}
+
 ExpertConfig read_qwen(const ConfigObject& config, bool shared) {
     if (const auto dense = config.holder("mlp_only_layers").integers("mlp_only_layers");
         dense && !dense->empty())
@@ -98,6 +109,9 @@ std::optional<ExpertConfig> read_experts(const ConfigObject& config, const Confi
             break;
         case ExpertFamily::gpt_oss:
             experts = read_gpt_oss(config, intermediate_size);
+            break;
+        case ExpertFamily::llama4:
+            experts = read_llama4(config, intermediate_size);
             break;
     }
     if (experts.per_token > experts.count)

@@ -16,7 +16,8 @@ enum class ExpertFamily : std::uint8_t {
     qwen3,    ///< the same without shared expert
     deepseek,  ///< n_routed_experts and n_shared_experts of moe_intermediate_size behind
                ///< first_k_dense_replace
-    gpt_oss    ///< num_local_experts of intermediate_size with biases, in every layer
+    gpt_oss,   ///< num_local_experts of intermediate_size with biases, in every layer
+    llama4  ///< num_local_experts and a shared one of intermediate_size, every interleave_moe_layer_step-th
 };
 
 /// Which linear layers of a transformer layer have a bias.

@@ -1,5 +1,6 @@
 #include "import/config_moe.hpp"
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 namespace zeroplan {
@@ -13,6 +14,51 @@ void read_gpt_oss(const ConfigObject& config, DecoderConfig& decoder) {
     if (!config.holder("sliding_window").value().contains("sliding_window")) decoder.sliding_window = window;
 }
 
+/// A list of zeros and ones, or every no_rope_layer_interval-th layer.
+void read_unrotated_layers(const ConfigObject& config, DecoderConfig& decoder) {
+    const auto marks = config.holder("no_rope_layers").integers("no_rope_layers");
+    const std::uint64_t layers = decoder.num_hidden_layers,
+                        interval = config.size({"no_rope_layer_interval"}, 10'000).value_or(4);
+    const bool listed = marks && !marks->empty();
+    if (listed && marks->size() < layers)
+        config.fail(
+            {"no_rope_layers"},
+            fmt::format("no_rope_layers has {} entries, but there are {} layers", marks->size(), layers),
+            "give one entry a layer: 1 with rotary embedding, 0 without");
+    for (std::uint64_t i = 0; i < layers; ++i)
+        if (listed ? (*marks)[i] == 0 : (i + 1) % interval == 0) decoder.layers_without_rope.push_back(i);
+}
+
+/// moe_layers overrides the step, which alone says it here.
+void check_moe_layers(const ConfigObject& config, const DecoderConfig& decoder) {
+    const auto given = config.holder("moe_layers").integers("moe_layers");
+    if (!given) return;
+    std::vector<std::uint64_t> placed;
+    for (std::uint64_t i = 0; i < decoder.num_hidden_layers; ++i)
+        if (decoder.experts->has_experts(i)) placed.push_back(i);
+    if (*given != placed)
+        config.fail({"moe_layers"},
+                    "experts in layers that no interleave_moe_layer_step names are not modelled",
+                    "leave moe_layers out, or give every k-th layer and interleave_moe_layer_step k",
+                    ErrorCode::not_supported);
+}
+
+void read_llama4(const ConfigObject& config, DecoderConfig& decoder) {
+    constexpr std::uint64_t most = 1ULL << 24;
+    decoder.intermediate_size = config.size({"intermediate_size_mlp"}, most).value_or(16384);
+    decoder.query_key_norm = config.boolean("use_qk_norm").value_or(true);
+    decoder.head_norm_weight = false;
+    decoder.head_norms_after_rope = true;
+    read_unrotated_layers(config, decoder);
+    check_moe_layers(config, decoder);
+    const bool chunks = config.holder("attention_chunk_size").value().contains("attention_chunk_size");
+    decoder.sliding_window = config.size({"attention_chunk_size"}, most).value_or(chunks ? 0 : 8192);
+}
+
+constexpr std::string_view llama4_keys[] = {
+    "intermediate_size_mlp", "interleave_moe_layer_step", "moe_layers",          "use_qk_norm",
+    "no_rope_layers",        "no_rope_layer_interval",    "attention_chunk_size"};
+
 // Defaults of transformers' configuration_<model_type>.py.
 constexpr ConfigFamily families[] = {
     {.model_type = "gpt_oss",
@@ -20,6 +66,15 @@ constexpr ConfigFamily families[] = {
      .names = "gpt_oss",
      .experts = ExpertFamily::gpt_oss,
      .read_own = read_gpt_oss},
+    {.model_type = "llama4_text",
+     .architecture = "Llama4ForCausalLM",
+     .reads_attention_bias = true,
+     .names = "llama4",
+     .experts = ExpertFamily::llama4,
+     .read_own = read_llama4,
+     .own_keys = llama4_keys,
+     .note = "each token goes through its own experts alone, as trainers with grouped products compute it; "
+             "transformers' class puts every token through every expert, which takes more time and memory"},
 };
 
 }  // namespace

@@ -5,7 +5,8 @@
 
 namespace zeroplan {
 
-/// Decoders with experts whose layers differ from Mixtral's and Qwen's in more than their number: gpt_oss.
+/// Decoders with experts whose layers differ from Mixtral's and Qwen's in more than their number: gpt_oss,
+/// llama4_text.
 std::span<const ConfigFamily> moe_families();
 
 }  // namespace zeroplan

@@ -112,10 +112,11 @@ void note_sliding_window(Scenario& scenario) {
     const std::uint64_t window = scenario.model.decoder->sliding_window,
                         sequence = scenario.training.sequence_length;
     if (window != 0 && window < sequence)
-        scenario.model.notes.push_back(fmt::format(
-            "the model's sliding_window of {} tokens is not modelled: attention is planned over all "
-            "{} tokens, so time, and memory with eager attention, are estimated from above",
-            format_count(window), format_count(sequence)));
+        scenario.model.notes.push_back(
+            fmt::format("the model's window of attention, {} tokens (sliding_window or chunks), is not "
+                        "modelled: attention is planned over all "
+                        "{} tokens, so time, and memory with eager attention, are estimated from above",
+                        format_count(window), format_count(sequence)));
 }
 
 /// A rotary embedding has no last position, but a model was not trained beyond this one.

@@ -86,5 +86,52 @@ TEST(ExpertBiases, AreActiveWithTheirExperts) {
     EXPECT_EQ(model.parameter_count() - model.active_parameter_count(), 3 * 2 * expert);
 }
 
+/// The second of three layers has no rotary embedding; every second has experts.
+DecoderConfig small_llama4() {
+    DecoderConfig config = small_llama();
+    config.family = "llama4";
+    config.experts = ExpertConfig{.count = 4,
+                                  .per_token = 1,
+                                  .intermediate_size = 32,
+                                  .shared_intermediate_size = 32,
+                                  .every = 2,
+                                  .transposed = true,
+                                  .weighs_input = true};
+    config.query_key_norm = config.head_norms_after_rope = true;
+    config.head_norm_weight = false;
+    config.layers_without_rope = {1};
+    return config;
+}
+
+TEST(UnrotatedLayers, AreAKindOfTheirOwn) {
+    const ModelSpec model = build_decoder(small_llama4(), {});
+    EXPECT_EQ(model.blocks[1].kind, model.blocks[3].kind);
+    EXPECT_NE(model.blocks[1].kind, model.blocks[2].kind);
+    EXPECT_NE(find(kind_of(model, 1), "rope"), nullptr);
+    EXPECT_EQ(find(kind_of(model, 2), "rope"), nullptr);
+    // Their queries are scaled by position instead, and their heads not normed.
+    EXPECT_NE(find(kind_of(model, 2), "attention.query.scale"), nullptr);
+    EXPECT_EQ(find(kind_of(model, 1), "attention.query.scale"), nullptr);
+    EXPECT_EQ(find(kind_of(model, 2), "self_attn.q_norm"), nullptr);
+}
+
+TEST(UnrotatedLayers, NormWhatIsRotatedWithoutAWeight) {
+    const ModelSpec model = build_decoder(small_llama4(), {});
+    const BlockKind& layer = kind_of(model, 1);
+    const Operator* rope = find(layer, "rope");
+    const Operator* norm = find(layer, "self_attn.q_norm");
+    ASSERT_NE(norm, nullptr);
+    EXPECT_TRUE(norm->parameters.empty());
+    EXPECT_EQ(norm->inputs.front(), rope->outputs.front());
+}
+
+// The token and its weight are kept where they meet; the experts' results are only added up.
+TEST(WeighedInputs, AreKeptAheadOfTheExperts) {
+    const ModelSpec model = build_decoder(small_llama4(), {});
+    const BlockKind& layer = kind_of(model, 2);
+    EXPECT_EQ(find(layer, "mlp.experts.permute")->saved.size(), 2U);
+    EXPECT_TRUE(find(layer, "mlp.experts.combine")->saved.empty());
+}
+
 }  // namespace
 }  // namespace zeroplan

@@ -49,6 +49,8 @@ GPT_OSS = {"model_type": "gpt_oss"}
 LLAMA4 = {"model_type": "llama4_text"}
 SMALL_LLAMA4 = {**LLAMA4, **SMALL, "head_dim": 16, "intermediate_size_mlp": 160, "num_local_experts": 4,
                 "num_hidden_layers": 4, "no_rope_layers": [1, 0, 1, 1]}
+GLM4, COHERE, COHERE2 = ({"model_type": name} for name in ("glm4", "cohere", "cohere2"))
+OLMO = {"model_type": "olmo"}
 CASES = [
     {"class": "GptOssForCausalLM", "config": GPT_OSS},
     {"class": "GptOssForCausalLM", "config": {**GPT_OSS, "num_hidden_layers": 24, "num_local_experts": 32}},
@@ -58,6 +60,14 @@ CASES = [
     {"class": "Llama4ForCausalLM",
      "config": {**LLAMA4, "num_local_experts": 128, "interleave_moe_layer_step": 2, "use_qk_norm": False}},
     {"class": "Llama4ForCausalLM", "config": {**SMALL_LLAMA4, "interleave_moe_layer_step": 2}},
+    {"class": "OlmoForCausalLM", "config": OLMO},
+    {"class": "OlmoForCausalLM", "config": {**OLMO, **SMALL, "clip_qkv": 8.0, "tie_word_embeddings": True}},
+    {"class": "Glm4ForCausalLM", "config": GLM4},
+    {"class": "Glm4ForCausalLM", "config": {**GLM4, **SMALL, "head_dim": 16, "pad_token_id": 0}},
+    {"class": "CohereForCausalLM", "config": COHERE},
+    {"class": "CohereForCausalLM", "config": {**COHERE, **SMALL, "use_qk_norm": True}},
+    {"class": "Cohere2ForCausalLM", "config": COHERE2},
+    {"class": "Cohere2ForCausalLM", "config": {**COHERE2, **SMALL}},
 ]
 
 if __name__ == "__main__":

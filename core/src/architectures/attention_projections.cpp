@@ -136,6 +136,7 @@ void AttentionProjections::place_heads(QueryKeyValue& qkv) {
     const bool rotates = config_.position_embedding == "rope" && layer_.rotates;
     const bool norms = config_.query_key_norm && !config_.fused_qkv;
     if (norms && !config_.head_norms_after_rope) norm_heads(qkv);
+    if (config_.clips_qkv) clip(qkv);
     if (rotates) qkv = rotary_embedding(block_, qkv, shape_, options_.kernels != Kernels::eager);
     if (norms && config_.head_norms_after_rope && rotates) norm_heads(qkv);
     if (names_.tempers_queries && !layer_.rotates)
@@ -144,7 +145,6 @@ void AttentionProjections::place_heads(QueryKeyValue& qkv) {
 
 BlockBuilder::TensorId AttentionProjections::write(TensorId x, ScoreOptions scores) {
     QueryKeyValue qkv = project(x);
-    if (config_.clips_qkv) clip(qkv);
     place_heads(qkv);
     if (options_.torch_modules && options_.attention == AttentionKernel::sdpa)
         qkv = repeat_key_value(block_, qkv, shape_);

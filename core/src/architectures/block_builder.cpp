@@ -131,6 +131,8 @@ BlockBuilder::TensorId BlockBuilder::norm(std::string name, TensorId x, std::uin
     if (kernel.rms && style_.torch_modules && !kernel.fused)
         return torch_rms_norm(name, x, width, rows, std::move(parameters));
     const std::uint64_t total = width * rows;
+    const bool widens = kernel.fp32_layer_norm && style_.torch_modules && !kernel.fused;
+    if (widens) x = upcast(name + ".upcast", x, total);
     const TensorId out = tensor(name, total, style_.residual());
     const TensorId statistics = tensor(name + ".statistics", rows * (kernel.rms ? 1 : 2), TensorDType::fp32);
     Operator op{.name = name,

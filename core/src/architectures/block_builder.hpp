@@ -24,6 +24,7 @@ struct BlockTemplate {
 /// scaling.
 struct NormKernel {
     bool rms = true, fused = true, upcasts = true;
+    bool fp32_layer_norm = false;  ///< F.layer_norm of an fp32 copy (OLMo)
 };
 
 /// Which kernels a block's modules become.

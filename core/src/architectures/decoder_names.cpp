@@ -64,6 +64,16 @@ DecoderNames gpt_oss() {
     return names;
 }
 
+/// A norm before and one behind each branch; gate and up in one linear.
+DecoderNames glm4() {
+    DecoderNames names = llama();
+    names.attention_output_norm = "post_self_attn_layernorm";
+    names.mlp_output_norm = "post_mlp_layernorm";
+    names.parts = {P::attention,      P::mlp, P::attention_norm, P::mlp_norm, P::attention_output_norm,
+                   P::mlp_output_norm};
+    return names;
+}
+
 DecoderNames llama4() {
     DecoderNames names = llama();
     names.gate = "feed_forward.gate_proj";
@@ -238,13 +248,14 @@ DecoderNames opt() {
 }  // namespace
 
 const DecoderNames& decoder_names(std::string_view family) {
-    static const std::array<std::pair<std::string_view, DecoderNames>, 17> known{
+    static const std::array<std::pair<std::string_view, DecoderNames>, 18> known{
         {{"llama", llama()},
          {"gpt2", gpt2()},
          {"gemma2", gemma2()},
          {"olmo2", olmo2()},
          {"gpt_oss", gpt_oss()},
          {"llama4", llama4()},
+         {"glm4", glm4()},
          {"phi", phi()},
          {"phi3", phi3()},
          {"starcoder2", starcoder2()},

@@ -208,7 +208,8 @@ std::vector<BlockBuilder::ParameterId> norm_parameters(BlockBuilder& block, cons
 }
 
 NormKernel norm_kernel(const DecoderConfig& config, const LoweringOptions& options) {
-    return {config.normalization == "rmsnorm", options.kernels != Kernels::eager, options.upcasts()};
+    return {config.normalization == "rmsnorm", options.kernels != Kernels::eager, options.upcasts(),
+            !config.norm_weight};
 }
 
 }  // namespace zeroplan

@@ -37,6 +37,59 @@ void read_olmo2(const ConfigObject&, DecoderConfig& decoder) {
     decoder.whole_width_head_norms = true;
 }
 
+/// LayerNorm without parameters; queries, keys and values are clamped where the file says how far.
+void read_olmo(const ConfigObject& config, DecoderConfig& decoder) {
+    decoder.norm_weight = false;
+    decoder.clips_qkv = config.has("clip_qkv");
+}
+
+void read_glm4(const ConfigObject& config, DecoderConfig& decoder) {
+    decoder.norm_placement = NormPlacement::around;
+    decoder.packed_gate_up = true;
+    decoder.attention_bias = config.boolean("attention_bias").value_or(true);
+}
+
+void read_cohere(const ConfigObject& config, DecoderConfig& decoder) {
+    decoder.branch_order = BranchOrder::parallel_one_norm;
+    decoder.norm_bias = false;
+    decoder.scales_logits = true;
+    decoder.query_key_norm = decoder.head_norm_rows = config.boolean("use_qk_norm").value_or(false);
+}
+
+/// Which layers attend to everything, and so have no rotary embedding: by name, or every
+/// sliding_window_pattern-th.
+std::vector<std::uint64_t> full_attention_layers(const ConfigObject& config, std::uint64_t layers) {
+    const nlohmann::json* types = config.holder("layer_types").find("layer_types");
+    if (types != nullptr && (!types->is_array() || types->size() < layers))
+        config.fail({"layer_types"}, "layer_types is no list with a word for every layer",
+                    "give one of sliding_attention and full_attention for each");
+    const std::uint64_t pattern = config.size({"sliding_window_pattern"}, 10'000).value_or(4);
+    std::vector<std::uint64_t> full;
+    for (std::uint64_t i = 0; i < layers; ++i)
+        if (types != nullptr ? (*types)[i] == "full_attention" : (i + 1) % pattern == 0) full.push_back(i);
+    return full;
+}
+
+void read_cohere2(const ConfigObject& config, DecoderConfig& decoder) {
+    read_cohere(config, decoder);
+    decoder.query_key_norm = decoder.head_norm_rows = false;
+    decoder.head_dim = decoder.hidden_size / decoder.num_attention_heads;
+    const bool says = config.holder("sliding_window").value().contains("sliding_window");
+    if (!says) decoder.sliding_window = 4096;
+    // Without a window no layer has one, and no layer rotates.
+    if (decoder.sliding_window == 0)
+        decoder.position_embedding = "none";
+    else
+        decoder.layers_without_rope = full_attention_layers(config, decoder.num_hidden_layers);
+}
+
+constexpr std::string_view clip_keys[] = {"clip_qkv"};
+constexpr std::string_view cohere_keys[] = {"use_qk_norm", "logit_scale"};
+constexpr std::string_view cohere2_keys[] = {"layer_types", "sliding_window_pattern", "logit_scale"};
+constexpr std::string_view cohere_note =
+    "its LayerNorm is planned as one kernel; transformers' class writes it out in fp32, which keeps more "
+    "where "
+    "it is not compiled";
 constexpr std::string_view cap_keys[] = {"attn_logit_softcapping", "final_logit_softcapping"};
 
 // Defaults of transformers' configuration_<model_type>.py.
@@ -71,6 +124,29 @@ constexpr ConfigFamily families[] = {
      .query_key_norm = true,
      .names = "olmo2",
      .read_own = read_olmo2},
+    {.model_type = "olmo",
+     .architecture = "OlmoForCausalLM",
+     .normalization = "layernorm",
+     .reads_attention_bias = true,
+     .read_own = read_olmo,
+     .own_keys = clip_keys},
+    {.model_type = "glm4", .architecture = "Glm4ForCausalLM", .names = "glm4", .read_own = read_glm4},
+    {.model_type = "cohere",
+     .architecture = "CohereForCausalLM",
+     .normalization = "layernorm",
+     .reads_attention_bias = true,
+     .tie_word_embeddings = true,
+     .read_own = read_cohere,
+     .own_keys = cohere_keys,
+     .note = cohere_note},
+    {.model_type = "cohere2",
+     .architecture = "Cohere2ForCausalLM",
+     .normalization = "layernorm",
+     .reads_attention_bias = true,
+     .tie_word_embeddings = true,
+     .read_own = read_cohere2,
+     .own_keys = cohere2_keys,
+     .note = cohere_note},
     {.model_type = "granite",
      .architecture = "GraniteForCausalLM",
      .reads_attention_bias = true,

@@ -38,6 +38,8 @@ bool norms_behind(const CheckpointShapes& shapes) {
 }
 
 const char* plain_type(const CheckpointShapes& shapes, bool has_norms) {
+    if (shapes.has(layer + "post_self_attn_layernorm.weight")) return "glm4";
+    if (!shapes.has(layer + "input_layernorm.weight") && !norms_behind(shapes)) return "olmo";
     if (norms_behind(shapes)) {
         if (!shapes.has(layer + "pre_feedforward_layernorm.weight")) return "olmo2";
         return has_norms ? "gemma3_text" : "gemma2";
@@ -53,6 +55,10 @@ const char* plain_type(const CheckpointShapes& shapes, bool has_norms) {
 
 /// Experts are fused by now (fused_experts.hpp).
 void add_mlp(json& config, const CheckpointShapes& shapes) {
+    if (config.at("model_type") == "glm4") {
+        config["intermediate_size"] = shapes.size(layer + "mlp.down_proj.weight", 1);
+        return;
+    }
     const std::string experts = layer + "mlp.experts.down_proj",
                       shared = layer + "mlp.shared_expert.up_proj.weight";
     if (!shapes.has(experts)) {
@@ -146,6 +152,13 @@ json infer_llama_like(const CheckpointShapes& shapes) {
                     "the checkpoint has DeepSeek's latent attention, whose shapes do not tell how many heads "
                     "there are nor how many experts a token goes to",
                     "put the model's config.json beside it", {shapes.file(), ""});
+    if (shapes.has(layer + "input_layernorm.weight") && shapes.has(layer + "mlp.gate_proj.weight") &&
+        !shapes.has(layer + "post_attention_layernorm.weight"))
+        throw Error(
+            ErrorCode::not_supported,
+            "the checkpoint has one norm a layer, as Cohere's and Cohere 2's have: its shapes do not tell "
+            "them apart",
+            "put the model's config.json beside it", {shapes.file(), ""});
     if (shapes.has(layer + "self_attn.sinks")) return infer_gpt_oss(shapes);
     if (shapes.has(layer + "self_attn.qkv_proj.weight")) return infer_phi3(shapes);
     if (shapes.has(layer + "self_attn.dense.weight")) return infer_phi(shapes);

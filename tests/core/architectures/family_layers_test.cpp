@@ -133,5 +133,49 @@ TEST(WeighedInputs, AreKeptAheadOfTheExperts) {
     EXPECT_TRUE(find(layer, "mlp.experts.combine")->saved.empty());
 }
 
+// What was clamped is kept beside what came of it, which attention reads.
+TEST(ClippedQueries, KeepThemTwice) {
+    DecoderConfig config = small_llama();
+    const Extent plain = saved(kind_of(build_llama(config, {.kernels = Kernels::eager}), 1));
+    config.clips_qkv = true;
+    const Extent clipped = saved(kind_of(build_llama(config, {.kernels = Kernels::eager}), 1));
+    // Four heads of queries, two of keys and of values, 16 wide. Rotated or not, attention keeps its own.
+    EXPECT_EQ(clipped.per_token - plain.per_token, (4 + 2 + 2) * 16U);
+}
+
+TEST(ParameterlessNorms, AreNormsAllTheSame) {
+    DecoderConfig config = small_llama();
+    config.normalization = "layernorm";
+    const ModelSpec biased = build_llama(config, {});
+    config.norm_weight = false;
+    const ModelSpec model = build_llama(config, {});
+    // Two norms in each of three layers and the last, with weight and bias.
+    EXPECT_EQ(biased.parameter_count() - model.parameter_count(), 7 * 2 * 64U);
+    EXPECT_EQ(saved(kind_of(biased, 1)).per_token, saved(kind_of(model, 1)).per_token);
+}
+
+TEST(ScaledLogits, AreOneMoreTensor) {
+    DecoderConfig config = small_llama();
+    const ModelSpec plain = build_llama(config, {});
+    config.scales_logits = true;
+    const ModelSpec scaled = build_llama(config, {});
+    const BlockKind& head = kind_of(scaled, scaled.blocks.size() - 1);
+    ASSERT_NE(find(head, "logits.scale"), nullptr);
+    EXPECT_EQ(head.tensors.size(), kind_of(plain, plain.blocks.size() - 1).tensors.size() + 1);
+}
+
+TEST(RowsOfHeadNorms, AreOneAHead) {
+    DecoderConfig config = small_llama();
+    config.query_key_norm = config.head_norm_rows = true;
+    config.family = "llama";
+    const ModelSpec model = build_decoder(config, {});
+    const auto named = [&](const std::string& name) {
+        return *std::find_if(model.parameters.begin(), model.parameters.end(),
+                             [&](const Parameter& parameter) { return parameter.name == name; });
+    };
+    EXPECT_EQ(named("model.layers.0.self_attn.q_norm.weight").shape, (std::vector<std::uint64_t>{4, 16}));
+    EXPECT_EQ(named("model.layers.0.self_attn.k_norm.weight").shape, (std::vector<std::uint64_t>{2, 16}));
+}
+
 }  // namespace
 }  // namespace zeroplan

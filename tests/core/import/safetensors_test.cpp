@@ -133,7 +133,7 @@ std::vector<json> small_models() {
                           {"moe_intermediate_size", 96},
                           {"shared_expert_intermediate_size", 160}};
     std::vector<json> models;
-    for (const char* type : {"gemma2", "gemma3_text", "olmo2", "phi3", "starcoder2"})
+    for (const char* type : {"gemma2", "gemma3_text", "olmo", "olmo2", "glm4", "phi3", "starcoder2"})
         models.push_back(with(sizes, {{"model_type", type}}));
     for (const char* type : {"mixtral", "qwen2_moe", "qwen3_moe", "gpt_oss"})
         models.push_back(with(with(sizes, experts), {{"model_type", type}}));

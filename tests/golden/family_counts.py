@@ -51,6 +51,7 @@ SMALL_LLAMA4 = {**LLAMA4, **SMALL, "head_dim": 16, "intermediate_size_mlp": 160,
                 "num_hidden_layers": 4, "no_rope_layers": [1, 0, 1, 1]}
 GLM4, COHERE, COHERE2 = ({"model_type": name} for name in ("glm4", "cohere", "cohere2"))
 OLMO = {"model_type": "olmo"}
+GLM4_MOE, OLMOE, PHIMOE = ({"model_type": name} for name in ("glm4_moe", "olmoe", "phimoe"))
 CASES = [
     {"class": "GptOssForCausalLM", "config": GPT_OSS},
     {"class": "GptOssForCausalLM", "config": {**GPT_OSS, "num_hidden_layers": 24, "num_local_experts": 32}},
@@ -68,6 +69,20 @@ CASES = [
     {"class": "CohereForCausalLM", "config": {**COHERE, **SMALL, "use_qk_norm": True}},
     {"class": "Cohere2ForCausalLM", "config": COHERE2},
     {"class": "Cohere2ForCausalLM", "config": {**COHERE2, **SMALL}},
+    {"class": "Glm4MoeForCausalLM", "config": {**GLM4_MOE, "head_dim": 128, "attention_bias": True}},
+    {"class": "Glm4MoeForCausalLM",
+     "config": {**GLM4_MOE, "head_dim": 128, "attention_bias": True, "use_qk_norm": True, "hidden_size": 5120,
+                "intermediate_size": 12288, "moe_intermediate_size": 1536, "n_routed_experts": 160,
+                "num_hidden_layers": 92, "first_k_dense_replace": 3}},
+    {"class": "Glm4MoeForCausalLM",
+     "config": {**GLM4_MOE, **SMALL, "n_routed_experts": 8, "n_shared_experts": 2, "moe_intermediate_size": 48,
+                "use_qk_norm": True}},
+    {"class": "OlmoeForCausalLM", "config": OLMOE},
+    {"class": "OlmoeForCausalLM", "config": {**OLMOE, **SMALL, "num_experts": 8, "num_experts_per_tok": 2}},
+    {"class": "PhimoeForCausalLM", "config": PHIMOE},
+    {"class": "PhimoeForCausalLM", "config": {**PHIMOE, "attention_bias": True, "lm_head_bias": True}},
+    {"class": "PhimoeForCausalLM",
+     "config": {**PHIMOE, **SMALL, "num_local_experts": 4, "attention_bias": True, "lm_head_bias": True}},
 ]
 
 if __name__ == "__main__":

@@ -74,6 +74,18 @@ DecoderNames glm4() {
     return names;
 }
 
+DecoderNames glm4_moe() {
+    DecoderNames names = llama();
+    names.routed_experts_first = true;
+    return names;
+}
+
+DecoderNames phimoe() {
+    DecoderNames names = llama();
+    names.router = "router";
+    return names;
+}
+
 DecoderNames llama4() {
     DecoderNames names = llama();
     names.gate = "feed_forward.gate_proj";
@@ -248,25 +260,17 @@ DecoderNames opt() {
 }  // namespace
 
 const DecoderNames& decoder_names(std::string_view family) {
-    static const std::array<std::pair<std::string_view, DecoderNames>, 18> known{
-        {{"llama", llama()},
-         {"gpt2", gpt2()},
-         {"gemma2", gemma2()},
-         {"olmo2", olmo2()},
-         {"gpt_oss", gpt_oss()},
-         {"llama4", llama4()},
-         {"glm4", glm4()},
-         {"phi", phi()},
-         {"phi3", phi3()},
-         {"starcoder2", starcoder2()},
-         {"gptj", gptj()},
-         {"gpt_neo", gpt_neo()},
-         {"mpt", mpt()},
-         {"bloom", bloom()},
-         {"falcon", falcon()},
-         {"falcon_two_norms", falcon_two_norms()},
-         {"gpt_neox", gpt_neox()},
-         {"opt", opt()}}};
+    static const std::array<std::pair<std::string_view, DecoderNames>, 20> known{
+        {{"llama", llama()},       {"gpt2", gpt2()},
+         {"gemma2", gemma2()},     {"olmo2", olmo2()},
+         {"gpt_oss", gpt_oss()},   {"llama4", llama4()},
+         {"glm4", glm4()},         {"glm4_moe", glm4_moe()},
+         {"phimoe", phimoe()},     {"phi", phi()},
+         {"phi3", phi3()},         {"starcoder2", starcoder2()},
+         {"gptj", gptj()},         {"gpt_neo", gpt_neo()},
+         {"mpt", mpt()},           {"bloom", bloom()},
+         {"falcon", falcon()},     {"falcon_two_norms", falcon_two_norms()},
+         {"gpt_neox", gpt_neox()}, {"opt", opt()}}};
     for (const auto& [name, names] : known)
         if (name == family) return names;
     throw Error(ErrorCode::not_supported, "no module names are known for the family " + std::string(family));

@@ -32,16 +32,15 @@ std::string name_the_family() {
 }
 
 /// What families that aren't built are most like, where their names don't say so.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kin{{{"phimoe", "mixtral"},
-                                                                             {"granitemoe", "mixtral"},
-                                                                             {"llama4", "llama4_text"},
-                                                                             {"qwen2_vl", "qwen2"},
-                                                                             {"qwen2_5_vl", "qwen2"},
-                                                                             {"qwen3_next", "qwen3_moe"},
-                                                                             {"xlm-roberta", "roberta"},
-                                                                             {"electra", "bert"},
-                                                                             {"mamba2", "mamba"},
-                                                                             {"umt5", "mt5"}}};
+constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kin{{{"granitemoe", "mixtral"},
+                                                                            {"llama4", "llama4_text"},
+                                                                            {"qwen2_vl", "qwen2"},
+                                                                            {"qwen2_5_vl", "qwen2"},
+                                                                            {"qwen3_next", "qwen3_moe"},
+                                                                            {"xlm-roberta", "roberta"},
+                                                                            {"electra", "bert"},
+                                                                            {"mamba2", "mamba"},
+                                                                            {"umt5", "mt5"}}};
 
 std::optional<std::string> nearest_built(std::string_view model_type,
                                          std::span<const std::string_view> built) {

@@ -25,9 +25,17 @@ std::uint64_t count_or(const ConfigObject& config, std::string_view key, std::ui
     return config.holder(key).integer(key, 0, most_layers).value_or(fallback);
 }
 
-ExpertConfig read_mixtral(const ConfigObject& config, std::uint64_t intermediate_size) {
-    return {.count = size_or(config, "num_local_experts", most_experts, 8),
-            .per_token = size_or(config, "num_experts_per_tok", most_experts, 2),
+ExpertConfig read_mixtral(const ConfigObject& config, const ConfigFamily& family,
+                          std::uint64_t intermediate_size) {
+    return {
+        .count = size_or(config, "num_local_experts", most_experts, family.model_type == "phimoe" ? 16 : 8),
+        .per_token = size_or(config, "num_experts_per_tok", most_experts, 2),
+        .intermediate_size = intermediate_size};
+}
+
+ExpertConfig read_olmoe(const ConfigObject& config, std::uint64_t intermediate_size) {
+    return {.count = size_or(config, "num_experts", most_experts, 64),
+            .per_token = size_or(config, "num_experts_per_tok", most_experts, 8),
             .intermediate_size = intermediate_size};
 }
 
@@ -68,17 +76,28 @@ ExpertConfig read_qwen(const ConfigObject& config, bool shared) {
     return experts;
 }
 
-ExpertConfig read_deepseek(const ConfigObject& config, bool third) {
+/// Of transformers' configuration_<model_type>.py.
+struct DeepseekDefaults {
+    std::uint64_t width, experts, per_token, shared, first;
+};
+DeepseekDefaults deepseek_defaults(std::string_view model_type) {
+    if (model_type == "deepseek_v2") return {1407, 64, 6, 2, 0};
+    if (model_type == "deepseek_v3") return {2048, 256, 8, 1, 3};
+    return {1408, 128, 8, 1, 1};  // glm4_moe
+}
+
+ExpertConfig read_deepseek(const ConfigObject& config, std::string_view model_type) {
     if (size_or(config, "moe_layer_freq", most_layers, 1) != 1)
         config.fail({"moe_layer_freq"}, "experts in every k-th layer of a deepseek model are not modelled",
                     "give 1", ErrorCode::not_supported);
-    const std::uint64_t width = size_or(config, "moe_intermediate_size", most_width, third ? 2048 : 1407);
-    return {.count = size_or(config, "n_routed_experts", most_experts, third ? 256 : 64),
-            .per_token = size_or(config, "num_experts_per_tok", most_experts, third ? 8 : 6),
+    const DeepseekDefaults usual = deepseek_defaults(model_type);
+    const std::uint64_t width = size_or(config, "moe_intermediate_size", most_width, usual.width);
+    return {.count = size_or(config, "n_routed_experts", most_experts, usual.experts),
+            .per_token = size_or(config, "num_experts_per_tok", most_experts, usual.per_token),
             .intermediate_size = width,
-            .shared_intermediate_size = width * count_or(config, "n_shared_experts", third ? 1 : 2),
-            .first_layer = count_or(config, "first_k_dense_replace", third ? 3 : 0),
-            .correction_bias = third};
+            .shared_intermediate_size = width * count_or(config, "n_shared_experts", usual.shared),
+            .first_layer = count_or(config, "first_k_dense_replace", usual.first),
+            .correction_bias = model_type != "deepseek_v2"};
 }
 
 }  // namespace
@@ -98,14 +117,17 @@ std::optional<ExpertConfig> read_experts(const ConfigObject& config, const Confi
         case ExpertFamily::none:
             return std::nullopt;
         case ExpertFamily::mixtral:
-            experts = read_mixtral(config, intermediate_size);
+            experts = read_mixtral(config, family, intermediate_size);
             break;
         case ExpertFamily::qwen2:
         case ExpertFamily::qwen3:
             experts = read_qwen(config, family.experts == ExpertFamily::qwen2);
             break;
+        case ExpertFamily::olmoe:
+            experts = read_olmoe(config, intermediate_size);
+            break;
         case ExpertFamily::deepseek:
-            experts = read_deepseek(config, family.model_type == "deepseek_v3");
+            experts = read_deepseek(config, family.model_type);
             break;
         case ExpertFamily::gpt_oss:
             experts = read_gpt_oss(config, intermediate_size);

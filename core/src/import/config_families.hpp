@@ -14,6 +14,7 @@ enum class ExpertFamily : std::uint8_t {
     mixtral,  ///< num_local_experts of intermediate_size, in every layer
     qwen2,    ///< num_experts of moe_intermediate_size, one gated shared expert, every decoder_sparse_step-th
     qwen3,    ///< the same without shared expert
+    olmoe,    ///< num_experts of intermediate_size, in every layer
     deepseek,  ///< n_routed_experts and n_shared_experts of moe_intermediate_size behind
                ///< first_k_dense_replace
     gpt_oss,   ///< num_local_experts of intermediate_size with biases, in every layer

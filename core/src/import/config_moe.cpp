@@ -55,6 +55,24 @@ void read_llama4(const ConfigObject& config, DecoderConfig& decoder) {
     decoder.sliding_window = config.size({"attention_chunk_size"}, most).value_or(chunks ? 0 : 8192);
 }
 
+/// Biases are those of query, key and value alone.
+void read_glm4_moe(const ConfigObject& config, DecoderConfig& decoder) {
+    decoder.attention_bias = config.boolean("attention_bias").value_or(false);
+    decoder.query_key_norm = config.boolean("use_qk_norm").value_or(false);
+}
+
+void read_olmoe(const ConfigObject& config, DecoderConfig& decoder) {
+    decoder.whole_width_head_norms = true;
+    decoder.clips_qkv = config.has("clip_qkv");
+}
+
+void read_phimoe(const ConfigObject& config, DecoderConfig& decoder) {
+    decoder.lm_head_bias = config.boolean("lm_head_bias").value_or(false);
+}
+
+constexpr std::string_view glm4_moe_keys[] = {"use_qk_norm"};
+constexpr std::string_view olmoe_keys[] = {"clip_qkv"};
+constexpr std::string_view phimoe_keys[] = {"lm_head_bias"};
 constexpr std::string_view llama4_keys[] = {
     "intermediate_size_mlp", "interleave_moe_layer_step", "moe_layers",          "use_qk_norm",
     "no_rope_layers",        "no_rope_layer_interval",    "attention_chunk_size"};
@@ -66,6 +84,29 @@ constexpr ConfigFamily families[] = {
      .names = "gpt_oss",
      .experts = ExpertFamily::gpt_oss,
      .read_own = read_gpt_oss},
+    {.model_type = "glm4_moe",
+     .architecture = "Glm4MoeForCausalLM",
+     .names = "glm4_moe",
+     .experts = ExpertFamily::deepseek,
+     .read_own = read_glm4_moe,
+     .own_keys = glm4_moe_keys},
+    {.model_type = "olmoe",
+     .architecture = "OlmoeForCausalLM",
+     .reads_attention_bias = true,
+     .query_key_norm = true,
+     .experts = ExpertFamily::olmoe,
+     .read_own = read_olmoe,
+     .own_keys = olmoe_keys},
+    {.model_type = "phimoe",
+     .architecture = "PhimoeForCausalLM",
+     .normalization = "layernorm",
+     .reads_attention_bias = true,
+     .names = "phimoe",
+     .experts = ExpertFamily::mixtral,
+     .read_own = read_phimoe,
+     .own_keys = phimoe_keys,
+     .note = "the noise that its class may add to its experts' input while training (input_jitter_noise: two "
+             "tensors as wide as the model a layer) is not planned"},
     {.model_type = "llama4_text",
      .architecture = "Llama4ForCausalLM",
      .reads_attention_bias = true,

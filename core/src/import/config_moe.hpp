@@ -6,7 +6,8 @@
 namespace zeroplan {
 
 /// Decoders with experts whose layers differ from Mixtral's and Qwen's in more than their number: gpt_oss,
-/// llama4_text.
+/// llama4_text, glm4_moe,
+/// olmoe, phimoe.
 std::span<const ConfigFamily> moe_families();
 
 }  // namespace zeroplan

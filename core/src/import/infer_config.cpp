@@ -36,7 +36,8 @@ json infer_config(const CheckpointHeader& checkpoint) {
         ErrorCode::not_supported,
         fmt::format("the checkpoint's names are of no family that is recognised: it begins with {}", first),
         "put the model's config.json beside it, or give that: it names the family (recognised by names "
-        "are llama, mistral, qwen 2 and 3, mixtral, qwen-moe, gemma 2 and 3, olmo 1 and 2, glm 4, phi, phi "
+        "are llama, mistral, qwen 2 and 3, mixtral, qwen-moe, olmoe, gemma 2 and 3, olmo 1 and 2, glm 4, "
+        "phi, phi "
         "3, "
         "starcoder 2, gpt-oss, gpt2, gpt-neo, gpt-j, gpt-neox, bloom, falcon, opt, mpt, bert, t5, mamba and "
         "plain stacks)",

@@ -37,6 +37,12 @@ bool norms_behind(const CheckpointShapes& shapes) {
     return shapes.has(layer + "post_feedforward_layernorm.weight");
 }
 
+/// Of all heads of queries at once, of which there are more than one.
+bool norms_whole_width(const CheckpointShapes& shapes) {
+    return shapes.size(layer + "self_attn.q_norm.weight", 0, 1) ==
+           shapes.size(layer + "self_attn.q_proj.weight", 0);
+}
+
 const char* plain_type(const CheckpointShapes& shapes, bool has_norms) {
     if (shapes.has(layer + "post_self_attn_layernorm.weight")) return "glm4";
     if (!shapes.has(layer + "input_layernorm.weight") && !norms_behind(shapes)) return "olmo";
@@ -46,7 +52,7 @@ const char* plain_type(const CheckpointShapes& shapes, bool has_norms) {
     }
     if (shapes.has(layer + "mlp.experts.down_proj")) {
         if (shapes.has(layer + "mlp.shared_expert.up_proj.weight")) return "qwen2_moe";
-        return has_norms ? "qwen3_moe" : "mixtral";
+        return !has_norms ? "mixtral" : norms_whole_width(shapes) ? "olmoe" : "qwen3_moe";
     }
     if (has_norms) return "qwen3";
     const bool bias = shapes.has(layer + "self_attn.q_proj.bias");
@@ -81,7 +87,7 @@ json infer_plain(const CheckpointShapes& shapes) {
     json config = base(shapes, type.c_str());
     std::uint64_t head_dim = assumed_head_dim(hidden_of(config), query, key_value);
     if (type == "gemma2" && query % 256 == 0 && key_value % 256 == 0) head_dim = 256;  // of 2B and 9B
-    if (has_norms && type != "olmo2") {
+    if (has_norms && type != "olmo2" && type != "olmoe") {
         head_dim = shapes.size(layer + "self_attn.q_norm.weight", 0, 1);
         config["num_attention_heads"] = query / head_dim;
         config["num_key_value_heads"] = key_value / head_dim;

@@ -134,7 +134,7 @@ TEST(ReadConfig, NamesTheNearestModelTypeAndTheWayOut) {
     const Error unknown = error_of({{"model_type", "lama"}});
     EXPECT_THAT(unknown.message(), HasSubstr("unknown model_type \"lama\""));
     EXPECT_THAT(unknown.hint(), AllOf(HasSubstr("\"llama\""), HasSubstr(".safetensors")));
-    EXPECT_THAT(error_of({{"model_type", "olmoe"}}).message(), HasSubstr("\"olmoe\""));
+    EXPECT_THAT(error_of({{"model_type", "minicpm"}}).message(), HasSubstr("\"minicpm\""));
     EXPECT_EQ(error_of({{"architectures", {"XGLMForCausalLM"}}}).code(), ErrorCode::not_supported);
     error_of({{"hidden_size", 64}});
 }

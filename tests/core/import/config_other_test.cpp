@@ -69,7 +69,7 @@ TEST(OtherFamilies, LeaveOutThePositionsOfPadding) {
 }
 
 TEST(OtherFamilies, NameTheNearestThatIsBuilt) {
-    const Error error = error_of([] { (void)read(R"({"model_type": "phimoe"})"); });
+    const Error error = error_of([] { (void)read(R"({"model_type": "granitemoe"})"); });
     EXPECT_THAT(error.hint(), HasSubstr("the nearest that is built is \"mixtral\""));
     EXPECT_THAT(error.hint(), HasSubstr(".safetensors"));
 }

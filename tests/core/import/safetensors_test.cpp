@@ -135,7 +135,7 @@ std::vector<json> small_models() {
     std::vector<json> models;
     for (const char* type : {"gemma2", "gemma3_text", "olmo", "olmo2", "glm4", "phi3", "starcoder2"})
         models.push_back(with(sizes, {{"model_type", type}}));
-    for (const char* type : {"mixtral", "qwen2_moe", "qwen3_moe", "gpt_oss"})
+    for (const char* type : {"mixtral", "qwen2_moe", "qwen3_moe", "gpt_oss", "olmoe"})
         models.push_back(with(with(sizes, experts), {{"model_type", type}}));
     json equal = sizes;
     for (const char* key : {"num_key_value_heads", "head_dim"}) equal.erase(key);

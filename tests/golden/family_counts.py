@@ -52,6 +52,14 @@ SMALL_LLAMA4 = {**LLAMA4, **SMALL, "head_dim": 16, "intermediate_size_mlp": 160,
 GLM4, COHERE, COHERE2 = ({"model_type": name} for name in ("glm4", "cohere", "cohere2"))
 OLMO = {"model_type": "olmo"}
 GLM4_MOE, OLMOE, PHIMOE = ({"model_type": name} for name in ("glm4_moe", "olmoe", "phimoe"))
+# Sizes of Qwen2-VL-2B's config.json and of Qwen2.5-VL-7B's, which stand beside vision_config.
+QWEN_2B = {"model_type": "qwen2_vl", "hidden_size": 1536, "intermediate_size": 8960, "num_hidden_layers": 28,
+           "num_attention_heads": 12, "num_key_value_heads": 2, "vocab_size": 151936, "tie_word_embeddings": True,
+           "vision_config": {"hidden_size": 1536}}
+QWEN_7B = {"model_type": "qwen2_5_vl", "hidden_size": 3584, "intermediate_size": 18944, "num_hidden_layers": 28,
+           "num_attention_heads": 28, "num_key_value_heads": 4, "vocab_size": 152064,
+           "vision_config": {"hidden_size": 1280, "out_hidden_size": 3584}}
+TOWER = {"depth": 2, "num_heads": 2}
 CASES = [
     {"class": "GptOssForCausalLM", "config": GPT_OSS},
     {"class": "GptOssForCausalLM", "config": {**GPT_OSS, "num_hidden_layers": 24, "num_local_experts": 32}},
@@ -83,6 +91,13 @@ CASES = [
     {"class": "PhimoeForCausalLM", "config": {**PHIMOE, "attention_bias": True, "lm_head_bias": True}},
     {"class": "PhimoeForCausalLM",
      "config": {**PHIMOE, **SMALL, "num_local_experts": 4, "attention_bias": True, "lm_head_bias": True}},
+    {"class": "Qwen2VLForConditionalGeneration", "config": QWEN_2B},
+    {"class": "Qwen2VLForConditionalGeneration",
+     "config": {"model_type": "qwen2_vl", **SMALL, "vision_config": {**TOWER, "embed_dim": 32, "hidden_size": 64}}},
+    {"class": "Qwen2_5_VLForConditionalGeneration", "config": QWEN_7B},
+    {"class": "Qwen2_5_VLForConditionalGeneration",
+     "config": {"model_type": "qwen2_5_vl", "text_config": SMALL,
+                "vision_config": {**TOWER, "hidden_size": 32, "intermediate_size": 48, "out_hidden_size": 64}}},
 ]
 
 if __name__ == "__main__":

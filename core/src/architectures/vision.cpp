@@ -1,5 +1,8 @@
 #include "architectures/vision.hpp"
 
+#include <algorithm>
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "architectures/decoder.hpp"
@@ -20,19 +23,20 @@ public:
     PatchEmbedding(const VisionConfig& config, const LoweringOptions& options)
         : config_(config),
           hidden_(config.layers.hidden_size),
-          pixels_(config.channels * config.patch_size * config.patch_size),
+          pixels_(config.pixels()),
           block_("patch embedding",
                  {.name = "pixels",
-                  .extent = {.per_sequence = config.channels * config.image_size * config.image_size},
+                  .extent = {.per_sequence = config.channels * config.image_size * config.image_size *
+                                             std::max<std::uint64_t>(config.frames, 1)},
                   .needs_gradient = false},
                  kernel_style(options)),
           norm_(norm_kernel(config.layers, options)) {}
 
     BlockTemplate build() {
         if (config_.tokens_first) declare_tokens();
-        const auto weight =
-            block_.parameter(config_.patch_projection + ".weight",
-                             {hidden_, config_.channels, config_.patch_size, config_.patch_size});
+        std::vector<std::uint64_t> shape{hidden_, config_.channels, config_.patch_size, config_.patch_size};
+        if (config_.frames != 0) shape.insert(shape.begin() + 2, config_.frames);
+        const auto weight = block_.parameter(config_.patch_projection + ".weight", std::move(shape));
         Parameters projection{weight};
         if (config_.patch_bias)
             projection.push_back(block_.parameter(config_.patch_projection + ".bias", {hidden_}));
@@ -127,26 +131,47 @@ BlockTemplate classifier(const VisionConfig& config, std::uint64_t features, std
     return head;
 }
 
+/// LlavaMultiModalProjector
+TensorId two_linears(BlockBuilder& block, std::uint64_t hidden, std::uint64_t width) {
+    const Parameters first = block.linear_parameters("linear_1", hidden, width, true),
+                     second = block.linear_parameters("linear_2", width, width, true);
+    const TensorId x = block.activation("act", block.linear("linear_1", 0, hidden, width, first), width,
+                                        ActivationFunction::gelu);
+    return block.linear("linear_2", x, width, width, second);
+}
+
+/// Gemma3MultiModalProjector
+TensorId pooled_linear(BlockBuilder& block, std::uint64_t hidden, std::uint64_t width,
+                       const LoweringOptions& options) {
+    const auto weight = block.parameter("mm_input_projection_weight", {hidden, width});
+    const auto norm = block.parameter("mm_soft_emb_norm.weight", {hidden});
+    const TensorId pooled = block.tensor("avg_pool", hidden, block.style().residual());
+    block.add({.name = "avg_pool", .kind = OperatorKind::elementwise, .inputs = {0}, .outputs = {pooled}});
+    const TensorId x = block.norm("mm_soft_emb_norm", pooled, hidden, 1, {norm},
+                                  {true, options.kernels != Kernels::eager, options.upcasts()});
+    return block.linear("mm_input_projection", x, hidden, width, {weight});
+}
+
+/// Qwen2VL's PatchMerger, of as many patches as make one token.
+TensorId merger(BlockBuilder& block, const ImageTextConfig& config, const LoweringOptions& options) {
+    const std::uint64_t hidden = config.vision.layers.hidden_size, width = config.text.hidden_size;
+    const std::uint64_t merged = config.vision.patches() / config.image_tokens, wide = merged * hidden;
+    const Parameters norm = norm_parameters(block, config.vision.layers, "ln_q", hidden),
+                     first = block.linear_parameters("mlp.0", wide, wide, true),
+                     second = block.linear_parameters("mlp.2", wide, width, true);
+    TensorId x = block.norm("ln_q", 0, hidden, merged, norm, norm_kernel(config.vision.layers, options));
+    x = block.activation("mlp.1", block.linear("mlp.0", x, wide, wide, first), wide,
+                         ActivationFunction::gelu);
+    return block.linear("mlp.2", x, wide, width, second);
+}
+
 BlockTemplate projector(const ImageTextConfig& config, const LoweringOptions& options) {
     const std::uint64_t hidden = config.vision.layers.hidden_size, width = config.text.hidden_size;
     BlockBuilder block("projector", hidden_tensor(hidden, kernel_style(options)), kernel_style(options));
-    TensorId x = 0;
-    if (config.projector == Projector::two_linears) {
-        const Parameters first = block.linear_parameters("linear_1", hidden, width, true),
-                         second = block.linear_parameters("linear_2", width, width, true);
-        x = block.activation("act", block.linear("linear_1", x, hidden, width, first), width,
-                             ActivationFunction::gelu);
-        x = block.linear("linear_2", x, width, width, second);
-    } else {
-        const auto weight = block.parameter("mm_input_projection_weight", {hidden, width});
-        const auto norm = block.parameter("mm_soft_emb_norm.weight", {hidden});
-        const TensorId pooled = block.tensor("avg_pool", hidden, block.style().residual());
-        block.add(
-            {.name = "avg_pool", .kind = OperatorKind::elementwise, .inputs = {0}, .outputs = {pooled}});
-        x = block.norm("mm_soft_emb_norm", pooled, hidden, 1, {norm},
-                       {true, options.kernels != Kernels::eager, options.upcasts()});
-        x = block.linear("mm_input_projection", x, hidden, width, {weight});
-    }
+    const TensorId x = config.projector == Projector::two_linears ? two_linears(block, hidden, width)
+                       : config.projector == Projector::pooled_linear
+                           ? pooled_linear(block, hidden, width, options)
+                           : merger(block, config, options);
     BlockTemplate finished = block.finish(x);
     fix_length(finished.kind, config.image_tokens, {0});
     finished.kind.tensors[0].extent = {.per_sequence = hidden * config.vision.tokens()};
@@ -164,7 +189,8 @@ void append_vision(ModelSpec& model, const VisionConfig& config, const std::stri
         const std::string name = fmt::format("{}{}.{}", prefix, config.names.layers, i);
         append_block(model, layer, name, name + ".");
     }
-    append_block(model, last_norm(config, options), prefix + config.last_norm, prefix);
+    if (!config.last_norm.empty())
+        append_block(model, last_norm(config, options), prefix + config.last_norm, prefix);
 }
 
 ModelSpec build_image_classifier(const VisionConfig& config, std::uint64_t features, std::uint64_t labels,
@@ -185,12 +211,13 @@ ModelSpec build_image_classifier(const VisionConfig& config, std::uint64_t featu
 ModelSpec build_image_text(const ImageTextConfig& config, const LoweringOptions& options) {
     ModelSpec model = token_model(config.text);
     model.layers += config.vision.layers.num_hidden_layers;
-    append_vision(model, config.vision, "vision_tower.vision_model.", options);
-    append_block(model, projector(config, options), "multi_modal_projector", "multi_modal_projector.");
+    append_vision(model, config.vision, config.vision_prefix, options);
+    const std::string& prefix = config.projector_prefix;
+    append_block(model, projector(config, options), prefix.substr(0, prefix.size() - 1), prefix);
     DecoderNames names = decoder_names(config.text.family);
-    names.head = "language_model." + names.head;
+    names.head = config.head_prefix + names.head;
     DecoderConfig text = config.text;
-    text.parameter_prefix = "language_model." + names.prefix;
+    text.parameter_prefix = config.text_prefix;
     append_decoder(model, text, names, options, config.image_tokens);
     return model;
 }

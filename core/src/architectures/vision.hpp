@@ -12,18 +12,21 @@ struct VisionConfig {
     DecoderConfig layers;  ///< sizes, norms and biases of its layers
     DecoderNames names;
     std::uint64_t image_size = 0, patch_size = 0, channels = 3;
+    std::uint64_t frames = 0;  ///< of one patch: a still image is repeated (Qwen 2 VL); 0: patches are flat
     std::string patch_projection, class_token, mask_token, positions, first_norm, last_norm;  ///< "": none
     bool patch_bias = true;
     bool flat_positions = true;  ///< a table [tokens, hidden], else a tensor [1, tokens, hidden]
     bool tokens_first = false;   ///< class token (and positions) are registered ahead of the projection
     std::uint64_t patches() const { return (image_size / patch_size) * (image_size / patch_size); }
+    std::uint64_t pixels() const { return channels * patch_size * patch_size * (frames == 0 ? 1 : frames); }
     std::uint64_t tokens() const { return patches() + (class_token.empty() ? 0 : 1); }
 };
 
 /// What makes a language model's tokens out of an encoder's.
 enum class Projector : std::uint8_t {
-    two_linears,   ///< LLaVA: without the class token
-    pooled_linear  ///< Gemma 3: patches are averaged, normed and projected
+    two_linears,    ///< LLaVA: without the class token
+    pooled_linear,  ///< Gemma 3: patches are averaged, normed and projected
+    merger          ///< Qwen 2 VL: normed patches that lie together go through two linears as one token
 };
 
 /// Appends patch embedding, layers and last norm. `prefix` stands before every name.
@@ -40,6 +43,8 @@ struct ImageTextConfig {
     DecoderConfig text;
     Projector projector = Projector::two_linears;
     std::uint64_t image_tokens = 0;
+    std::string vision_prefix = "vision_tower.vision_model.", projector_prefix = "multi_modal_projector.",
+                text_prefix = "language_model.model.", head_prefix = "language_model.";
 };
 ModelSpec build_image_text(const ImageTextConfig& config, const LoweringOptions& options);
 

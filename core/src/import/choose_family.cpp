@@ -32,10 +32,8 @@ std::string name_the_family() {
 }
 
 /// What families that aren't built are most like, where their names don't say so.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kin{{{"granitemoe", "mixtral"},
+constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kin{{{"granitemoe", "mixtral"},
                                                                             {"llama4", "llama4_text"},
-                                                                            {"qwen2_vl", "qwen2"},
-                                                                            {"qwen2_5_vl", "qwen2"},
                                                                             {"qwen3_next", "qwen3_moe"},
                                                                             {"xlm-roberta", "roberta"},
                                                                             {"electra", "bert"},

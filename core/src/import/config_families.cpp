@@ -21,6 +21,13 @@ constexpr ConfigFamily llama_and_gpt2[] = {
      .architecture = "Qwen2ForCausalLM",
      // fixed in the class: no key mentions it
      .biases = {.query_key_value = true}},
+    // The language models of their classes with images.
+    {.model_type = "qwen2_vl_text",
+     .architecture = "Qwen2VLForConditionalGeneration without its vision tower",
+     .biases = {.query_key_value = true}},
+    {.model_type = "qwen2_5_vl_text",
+     .architecture = "Qwen2_5_VLForConditionalGeneration without its vision tower",
+     .biases = {.query_key_value = true}},
     {.model_type = "qwen3",
      .architecture = "Qwen3ForCausalLM",
      .reads_attention_bias = true,
@@ -65,12 +72,12 @@ constexpr ConfigFamily llama_and_gpt2[] = {
 };
 
 constexpr std::string_view unsupported[] = {
-    "albert",      "baichuan",   "bart",       "chatglm",    "clip",         "codegen",    "dbrx",
-    "deberta",     "deberta-v2", "electra",    "ernie4_5",   "falcon_mamba", "glm",        "granitemoe",
-    "internlm2",   "jamba",      "llama4",     "llava_next", "longformer",   "mamba2",     "mbart",
-    "minicpm",     "mllama",     "modernbert", "nemotron",   "persimmon",    "qwen2_5_vl", "qwen2_vl",
-    "qwen3_next",  "rwkv",       "siglip",     "swin",       "umt5",         "wav2vec2",   "whisper",
-    "xlm-roberta", "xlnet",      "zamba2"};
+    "albert",     "baichuan",   "bart",       "chatglm",     "clip",     "codegen",
+    "dbrx",       "deberta",    "deberta-v2", "electra",     "ernie4_5", "falcon_mamba",
+    "glm",        "granitemoe", "internlm2",  "jamba",       "llama4",   "llava_next",
+    "longformer", "mamba2",     "mbart",      "minicpm",     "mllama",   "modernbert",
+    "nemotron",   "persimmon",  "qwen3_next", "rwkv",        "siglip",   "swin",
+    "umt5",       "wav2vec2",   "whisper",    "xlm-roberta", "xlnet",    "zamba2"};
 
 /// All of them; a table a kin.
 const std::vector<ConfigFamily>& all_families() {

@@ -38,6 +38,9 @@ constexpr std::string_view vision_keys[] = {"image_size",     "patch_size", "num
 constexpr std::string_view llava_classes[] = {"LlavaForConditionalGeneration"};
 constexpr std::string_view gemma3_classes[] = {"Gemma3ForConditionalGeneration"};
 constexpr std::string_view nested_keys[] = {"text_config", "vision_config", "mm_tokens_per_image"};
+constexpr std::string_view qwen2_vl_classes[] = {"Qwen2VLForConditionalGeneration"};
+constexpr std::string_view qwen2_5_vl_classes[] = {"Qwen2_5_VLForConditionalGeneration"};
+constexpr std::string_view qwen_vl_keys[] = {"text_config", "vision_config", "image_size"};
 constexpr std::string_view mamba_classes[] = {"MambaForCausalLM"};
 constexpr std::string_view mamba_keys[] = {"state_size",        "expand",   "conv_kernel",
                                            "intermediate_size", "use_bias", "use_conv_bias",
@@ -53,6 +56,8 @@ const OtherFamily families[] = {
     {"dinov2", dinov2_classes, vision_keys, read_dinov2},
     {"llava", llava_classes, nested_keys, read_llava},
     {"gemma3", gemma3_classes, nested_keys, read_gemma3},
+    {"qwen2_vl", qwen2_vl_classes, qwen_vl_keys, read_qwen2_vl},
+    {"qwen2_5_vl", qwen2_5_vl_classes, qwen_vl_keys, read_qwen2_5_vl},
     {"mamba", mamba_classes, mamba_keys, read_mamba},
 };
 

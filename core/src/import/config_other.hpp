@@ -16,7 +16,7 @@ struct OtherFamily {
     ReadConfig (*read)(const ConfigObject&, const std::string& name);
 };
 
-/// bert, roberta, distilbert, t5, mt5, vit, dinov2, llava, gemma3, mamba.
+/// bert, roberta, distilbert, t5, mt5, vit, dinov2, llava, gemma3, qwen2_vl, qwen2_5_vl, mamba.
 std::span<const OtherFamily> other_families();
 /// By model_type, else by the class that "architectures" names; nullptr for decoders and unknown ones.
 const OtherFamily* find_other_family(const ConfigObject& config);
@@ -34,6 +34,8 @@ ReadConfig read_vit(const ConfigObject& config, const std::string& name);
 ReadConfig read_dinov2(const ConfigObject& config, const std::string& name);
 ReadConfig read_llava(const ConfigObject& config, const std::string& name);
 ReadConfig read_gemma3(const ConfigObject& config, const std::string& name);
+ReadConfig read_qwen2_vl(const ConfigObject& config, const std::string& name);
+ReadConfig read_qwen2_5_vl(const ConfigObject& config, const std::string& name);
 ReadConfig read_mamba(const ConfigObject& config, const std::string& name);
 
 /// Sizes with a default, bounded as those of decoders are.

@@ -155,6 +155,39 @@ TEST(OtherFamilies, ReadImagesIntoALanguageModelsTokens) {
     EXPECT_EQ(model.parameters[embedding.parameters[0]].name, "language_model.model.embed_tokens.weight");
 }
 
+TEST(OtherFamilies, MergePatchesIntoTokens) {
+    const char* config = R"({"model_type": "qwen2_vl", "hidden_size": 64, "num_hidden_layers": 1,
+        "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 128, "vocab_size": 100,
+        "image_size": 56,
+        "vision_config": {"depth": 1, "num_heads": 2, "embed_dim": 32, "hidden_size": 64}})";
+    const ModelSpec model = read(config);
+    // Sixteen patches of 3 · 2 · 14 · 14 numbers make four tokens. Patch embedding, layer, merger, text.
+    const auto input = [&](std::size_t block) {
+        return elements(model.block_kinds[model.blocks[block].kind].tensors[0].extent, 3, 50);
+    };
+    EXPECT_EQ(input(0), 3U * 16 * 3 * 2 * 14 * 14);
+    EXPECT_EQ(input(1), 3U * 16 * 32);
+    EXPECT_EQ(input(2), 3U * 16 * 32);
+    const BlockKind& embedding = model.block_kinds[model.blocks[3].kind];
+    EXPECT_EQ(elements(embedding.tensors[*embedding.context_tensor].extent, 3, 50), 3U * 4 * 64);
+    // One product a token: four patches side by side.
+    const BlockKind& merger = model.block_kinds[model.blocks[2].kind];
+    EXPECT_EQ(operations(merger.operators[1].forward_flops, 3, 50), 3.0 * 4 * 2 * 128 * 128);
+}
+
+TEST(OtherFamilies, RefuseTowersThatDoNotMeetTheirText) {
+    const Error width = error_of([] {
+        (void)read(R"({"model_type": "qwen2_vl", "hidden_size": 64, "num_attention_heads": 4,
+                       "num_key_value_heads": 2, "vision_config": {"embed_dim": 32, "num_heads": 2}})");
+    });
+    EXPECT_THAT(width.message(), testing::AllOf(HasSubstr("3584"), HasSubstr("64")));
+    const Error image = error_of([] {
+        (void)read(
+            R"({"model_type": "qwen2_5_vl", "image_size": 100, "vision_config": {"hidden_size": 1280}})");
+    });
+    EXPECT_THAT(image.message(), HasSubstr("100 pixels"));
+}
+
 TEST(OtherFamilies, ClassifyOneTokenASequence) {
     const ModelSpec model = read(R"({"model_type": "bert"})");
     const BlockKind& head = model.block_kinds[model.blocks.back().kind];

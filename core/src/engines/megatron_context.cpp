@@ -50,6 +50,9 @@ void check_layers(const DecoderConfig& d, const Scenario& scenario) {
     if (d.caps_scores || d.caps_logits) what = "capped scores or logits";
     if (!d.layers_without_rope.empty()) what = "layers without rotary embedding among others";
     if (d.head_norms_after_rope || d.head_norm_rows) what = "norms of heads that are not Qwen 3's";
+    if (d.whole_width_head_norms) what = "norms over all heads at once";
+    if (!d.norm_weight) what = "norms without parameters";
+    if (d.clips_qkv) what = "clamped queries, keys and values";
     if (d.attention_sinks) what = "attention sinks";
     if (d.experts && d.experts->biases) what = "experts with biases";
     if (what != nullptr)

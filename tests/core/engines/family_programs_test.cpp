@@ -65,6 +65,38 @@ constexpr Family families[] = {
         "vision_config": {"model_type": "clip_vision_model", "hidden_size": 32, "intermediate_size": 64,
                           "num_hidden_layers": 2, "num_attention_heads": 2, "image_size": 28,
                           "patch_size": 14}})"},
+    {"gpt_oss", R"({"model_type": "gpt_oss", "hidden_size": 64, "num_attention_heads": 4,
+                    "num_key_value_heads": 2, "head_dim": 16, "intermediate_size": 32,
+                    "num_hidden_layers": 2, "vocab_size": 128, "num_local_experts": 4,
+                    "num_experts_per_tok": 2})"},
+    {"llama4_text", R"({"model_type": "llama4_text", "hidden_size": 64, "num_attention_heads": 4,
+                        "num_key_value_heads": 2, "head_dim": 16, "intermediate_size": 32,
+                        "intermediate_size_mlp": 64, "num_hidden_layers": 4, "vocab_size": 128,
+                        "num_local_experts": 4, "interleave_moe_layer_step": 2,
+                        "no_rope_layers": [1, 1, 0, 0]})"},
+    {"olmo", R"({"model_type": "olmo", "hidden_size": 64, "num_attention_heads": 4, "intermediate_size": 128,
+                 "num_hidden_layers": 2, "vocab_size": 128, "clip_qkv": 8.0})"},
+    {"glm4", R"({"model_type": "glm4", "hidden_size": 64, "num_attention_heads": 4, "head_dim": 16,
+                 "num_key_value_heads": 2, "intermediate_size": 128, "num_hidden_layers": 2,
+                 "vocab_size": 128})"},
+    {"cohere", R"({"model_type": "cohere", "hidden_size": 64, "num_attention_heads": 4,
+                   "intermediate_size": 128, "num_hidden_layers": 2, "vocab_size": 128,
+                   "use_qk_norm": true})"},
+    {"cohere2", R"({"model_type": "cohere2", "hidden_size": 64, "num_attention_heads": 4,
+                    "intermediate_size": 128, "num_hidden_layers": 4, "vocab_size": 128})"},
+    {"phimoe", R"({"model_type": "phimoe", "hidden_size": 64, "num_attention_heads": 4,
+                   "num_key_value_heads": 2, "intermediate_size": 32, "num_hidden_layers": 2,
+                   "vocab_size": 128, "num_local_experts": 4, "attention_bias": true,
+                   "lm_head_bias": true})"},
+    {"qwen2_vl", R"({"model_type": "qwen2_vl", "hidden_size": 64, "num_hidden_layers": 2,
+                     "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 128,
+                     "vocab_size": 128, "image_size": 56,
+                     "vision_config": {"depth": 2, "num_heads": 2, "embed_dim": 32, "hidden_size": 64}})"},
+    {"qwen2_5_vl", R"({"model_type": "qwen2_5_vl", "image_size": 56,
+        "text_config": {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+                        "num_key_value_heads": 2, "intermediate_size": 128, "vocab_size": 128},
+        "vision_config": {"depth": 2, "num_heads": 2, "hidden_size": 32, "intermediate_size": 48,
+                          "out_hidden_size": 64}})"},
 };
 
 class FamilyProgram : public testing::TestWithParam<Family> {};
@@ -139,6 +171,8 @@ TEST(FamilyPrograms, RefuseWhatAnEngineCannotDivide) {
     EXPECT_THROW(run_engine(megatron_family("gemma2", {})), Error);
     EXPECT_THROW(run_engine(megatron_family("gptj", {})), Error);
     EXPECT_THROW(run_engine(megatron_family("mamba", {})), Error);
+    for (const char* name : {"gpt_oss", "llama4_text", "olmo", "cohere", "phimoe", "qwen2_vl"})
+        EXPECT_THROW(run_engine(megatron_family(name, {})), Error) << name;
 }
 
 }  // namespace

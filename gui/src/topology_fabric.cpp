@@ -11,15 +11,36 @@ namespace {
 
 constexpr double switch_height = 1.5, uplinks = 2.7, nic_links = 2.9;  // units
 constexpr double group_gap = 8, widest_slot = 116, more_weight = 1.7;  // pixels, slots
-constexpr double least_rail = 24;
+constexpr double least_rail = 24, narrowest_small_node = 38;
+constexpr std::uint64_t most_slots = 64;
 
 std::uint64_t fabric_nodes(const Topology& topology) {
     return std::max(topology.sites.nodes, nodes_in_use(topology.cluster));
 }
 
+double weight_of(const TreeSlot& slot) {
+    return slot.kind == TreeSlot::Kind::node ? 1 : more_weight;
+}
+
+// Pixels of a row whose nodes have so many each.
+double row_width(const std::vector<TreeSlot>& slots, double node) {
+    double width = 0;
+    for (std::size_t i = 0; i < slots.size(); ++i)
+        width += node * weight_of(slots[i]) + (i > 0 && slots[i].leaf != slots[i - 1].leaf ? group_gap : 0);
+    return width;
+}
+
 std::vector<TreeSlot> slots_of(const Topology& topology, double width) {
-    const auto most = static_cast<std::uint64_t>(std::max(2.0, (width - 60) / least_small_node));
-    return tree_slots(fabric_of(topology.what_if), fabric_nodes(topology), most);
+    const FabricSpec fabric = fabric_of(topology.what_if);
+    const std::uint64_t nodes = fabric_nodes(topology);
+    if (nodes <= most_slots)
+        if (auto all = tree_slots(fabric, nodes, nodes); row_width(all, narrowest_small_node) <= width)
+            return all;
+    // What stands for many takes more room than a node.
+    for (std::uint64_t most = most_slots; most > 2; --most)
+        if (auto slots = tree_slots(fabric, nodes, most); row_width(slots, least_small_node) <= width)
+            return slots;
+    return tree_slots(fabric, nodes, 2);
 }
 
 // Rows of switches above each other.
@@ -96,19 +117,18 @@ private:
     void place_slots() {
         double weights = 0, gaps = 0;
         for (std::size_t i = 0; i < slots_.size(); ++i) {
-            weights += weight(slots_[i]);
+            weights += weight_of(slots_[i]);
             if (i > 0 && slots_[i].leaf != slots_[i - 1].leaf) gaps += group_gap;
         }
         const double one = std::min(widest_slot, (sketch_.width() - gaps) / weights);
         double x = sketch_.left + (sketch_.width() - gaps - one * weights) / 2;
         for (std::size_t i = 0; i < slots_.size(); ++i) {
             if (i > 0 && slots_[i].leaf != slots_[i - 1].leaf) x += group_gap;
-            rects_.push_back({x + 2, 0, one * weight(slots_[i]) - 4, small_node_units * unit()});
-            x += one * weight(slots_[i]);
+            rects_.push_back({x + 2, 0, one * weight_of(slots_[i]) - 4, small_node_units * unit()});
+            x += one * weight_of(slots_[i]);
         }
     }
 
-    static double weight(const TreeSlot& slot) { return slot.kind == TreeSlot::Kind::node ? 1 : more_weight; }
     static bool has_leaf(const TreeSlot& slot) {
         return slot.kind == TreeSlot::Kind::node || slot.kind == TreeSlot::Kind::more_nodes;
     }

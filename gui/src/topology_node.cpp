@@ -149,7 +149,9 @@ private:
         const std::uint64_t first = row * grid_.columns, end = std::min(grid_.gpus, first + grid_.columns);
         const double feed = row == 0 ? top : top + above_gpu * unit() * 0.4;
         for (std::uint64_t i = first; i < end; ++i) {
-            sketch_.link(host_link(), {x(i - first), feed}, {x(i - first), y});
+            // Without another link to its neighbours this is the one that gpu:RANK names.
+            sketch_.link(host_link(), {x(i - first), feed}, {x(i - first), y},
+                         has_bus(sketch_.topology) ? 1 : gpu_link_factor(sketch_.topology.what_if, rank(i)));
             if (has_bus(sketch_.topology))
                 sketch_.link(LinkKind::gpu, {x(i - first), bottom},
                              {x(i - first), bottom + above_bus * unit()},

@@ -83,16 +83,18 @@ private:
             for (std::uint64_t column = 0; column < columns; ++column) {
                 const QRectF rect = at(column, row);
                 const double x = rect.center().x(), y = rect.center().y();
-                if (column + 1 < columns || closes_rows)
+                if (row < extent_.rows && (column + 1 < columns || closes_rows))
                     link({rect.right(), y}, {rect.right() + between_columns, y});
-                if (column == 0 && closes_rows)
+                if (row < extent_.rows && column == 0 && closes_rows)
                     link({rect.left() - between_columns / 2 - 4, y}, {rect.left(), y});
+                if (column == extent_.columns) continue;  // what stands for the others is one box
                 if (row + 1 < rows)
                     link({x, rect.bottom()}, {x, rect.bottom() + down});
                 else if (closes_columns)
                     link({x, rect.bottom()}, {x, rect.bottom() + down / 2});
                 if (row == 0 && closes_columns) link({x, rect.top() - down / 2}, {x, rect.top()});
-                if (extent_.layers > 1) link(rect.topRight(), rect.topRight() + QPointF(7, -7));
+                if (row < extent_.rows && extent_.layers > 1)
+                    link(rect.topRight(), rect.topRight() + QPointF(7, -7));
             }
     }
 

@@ -204,6 +204,15 @@ TEST(TopologyDrawing, WhatIsSlowSaysSo) {
     EXPECT_EQ(slowed(LinkKind::gpu), 1);
 }
 
+TEST(TopologyDrawing, OnPcieAloneAGpusLinkIsTheOneToTheHost) {
+    Topology slow = topology(1, 8, IntraNode::pcie);
+    slow.what_if.slow_links = {{SlowLinkKind::gpu, 2, 0.25}};
+    const TopologyDrawing drawing = topology_drawing(slow, room, line, 0);
+    ASSERT_EQ(links(drawing, LinkKind::pcie), 8);
+    EXPECT_EQ(drawing.links[2].factor, 0.25);
+    EXPECT_EQ(drawing.links[3].factor, 1);
+}
+
 TEST(TopologyDrawing, NothingStandsOnAnotherWhateverTheSize) {
     for (const std::uint64_t per_node : {1U, 8U, 16U, 72U})
         for (const std::uint64_t nodes : {1U, 2U, 12U, 2048U})

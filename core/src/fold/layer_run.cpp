@@ -78,6 +78,7 @@ ModelSpec shortened(const ModelSpec& model, LayerRun run, std::uint32_t kept) {
                       .heads = model.heads,
                       .kv_heads = model.kv_heads,
                       .max_sequence_length = model.max_sequence_length,
+                      .experts = model.experts,
                       .notes = model.notes};
     for (Parameter& parameter : shorter.parameters)
         if (parameter.shared_with) parameter.shared_with = parameters.renumbered(*parameter.shared_with);

@@ -39,8 +39,9 @@ TEST_P(FamilyCounts, AreThoseOfTheClass) {
     const std::uint64_t used =
         model.experts ? routed / model.experts->count * model.experts->per_token : routed;
     EXPECT_EQ(model.active_parameter_count(), golden.at("parameters").get<std::uint64_t>() - routed + used);
-    if (golden.contains("tensors"))
+    if (golden.contains("tensors")) {
         EXPECT_EQ(tensors_of(model), golden.at("tensors").get<std::vector<std::string>>());
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(Golden, FamilyCounts, testing::ValuesIn(cases()));

@@ -143,6 +143,7 @@ void TopologyView::Painter::paint_words(const DrawnBox& box, const QColor& ink) 
     QRectF area = box.rect.adjusted(2, 0, -2, 0);
     if (box.role == BoxRole::frame) area.setTop(area.bottom() - 1.4 * line());
     if (box.role == BoxRole::node) area.setTop(box.rect.top() + box.rect.height() * 0.44);
+    if (box.role == BoxRole::gpu && box.factor < 1) area.setBottom(area.bottom() - 1.1 * line());
     const QStringList lines = lines_of(box, area);
     if (lines.isEmpty()) return;
     painter_.setPen(ink);

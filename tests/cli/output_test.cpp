@@ -171,6 +171,20 @@ TEST(TwoResults, AreNotWrittenToOneFile) {
               0);
 }
 
+TEST(TwoResults, AreNotWrittenToOneNewFileThatIsSpeltInTwoWays) {
+    const TemporaryFolder folder;
+    const std::filesystem::path before = std::filesystem::current_path();
+    std::filesystem::current_path(folder.path(""));
+    for (const std::string& other : {std::string("./n"), folder.path("n"), std::string("a/../n")})
+        for (const char* flag : {"--snapshot", "--save-scenario"}) {
+            const Outcome outcome = zeroplan({"plan", "--model", "gpt2", flag, "n", "--csv", other});
+            EXPECT_EQ(outcome.status, 2) << flag << " " << other;
+            EXPECT_THAT(outcome.err, HasSubstr("two results are to be written to this file")) << other;
+        }
+    EXPECT_TRUE(std::filesystem::is_empty(folder.path("")));
+    std::filesystem::current_path(before);
+}
+
 TEST(FileSizeLimit, IsAnErrorOfWritingAndLeavesNothing) {
     const TemporaryFolder folder;
     rlimit before{};

@@ -25,10 +25,12 @@ namespace {
                 "does its folder exist, and may you write there?", {path, ""});
 }
 
-/// The file that `path` leads to.
+/// The file that `path` leads to. Absolute first: weakly_canonical() leaves the name of a new file relative,
+/// but not "./" before it.
 std::filesystem::path target_of(const std::string& path) {
     std::error_code error;
-    const std::filesystem::path target = std::filesystem::weakly_canonical(path, error);
+    std::filesystem::path target = std::filesystem::absolute(path, error);
+    if (!error) target = std::filesystem::weakly_canonical(target, error);
     return error ? std::filesystem::path(path) : target;
 }
 

@@ -1,4 +1,6 @@
 #include <optional>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -69,19 +71,24 @@ void report(const Flags& flags, const zeroplan::Plan& plan, const zeroplan::SimR
 
 constexpr std::uint64_t most_chakra_ranks = 4096;
 
-std::string groups_file(const Flags& flags) {
-    return flags.chakra.empty() ? std::string() : flags.chakra + ".communicators.json";
+/// A file a rank, then that of their communicators; none unless they are asked for.
+std::vector<std::string> chakra_files(const Flags& flags, std::uint64_t ranks) {
+    std::vector<std::string> files;
+    if (flags.chakra.empty()) return files;
+    for (std::uint64_t rank = 0; rank < ranks; ++rank)
+        files.push_back(fmt::format("{}.{}.et", flags.chakra, rank));
+    files.push_back(flags.chakra + ".communicators.json");
+    return files;
 }
 
-void check_chakra(const Flags& flags, const zeroplan::Plan& plan, const zeroplan::WhatIf& what_if) {
-    if (!flags.chakra.empty() && !what_if.empty())
+void check_chakra(std::uint64_t ranks, const zeroplan::WhatIf& what_if) {
+    if (!what_if.empty())
         throw zeroplan::Error(
             zeroplan::ErrorCode::not_supported,
             "Chakra traces are of the step where all is well, but something is different here",
             "leave the what-ifs out, or --chakra; --trace shows the step with them",
             {"command line", "--chakra"});
-    const std::uint64_t ranks = plan.scenario.world_size();
-    if (!flags.chakra.empty() && ranks > most_chakra_ranks)
+    if (ranks > most_chakra_ranks)
         throw zeroplan::Error(
             zeroplan::ErrorCode::not_supported,
             fmt::format("Chakra traces are a file a rank, and {} are more than the {} written", ranks,
@@ -90,17 +97,33 @@ void check_chakra(const Flags& flags, const zeroplan::Plan& plan, const zeroplan
             {"command line", "--chakra"});
 }
 
-void write_chakra(const Flags& flags, const zeroplan::Plan& plan) {
-    if (flags.chakra.empty()) return;
+/// Before the work: every file there will be, and for --chakra how many ranks have one.
+std::vector<std::string> checked_chakra_files(const Flags& flags) {
+    std::vector<std::string> chakra;
+    if (!flags.chakra.empty()) {
+        const zeroplan::ScenarioRequest request = zeroplan::command::to_request(flags.scenario);
+        const zeroplan::Scenario scenario = zeroplan::resolve_scenario(request);
+        check_chakra(scenario.world_size(), zeroplan::resolve_what_if(request, scenario));
+        chakra = chakra_files(flags, scenario.world_size());
+    }
+    std::vector<std::string> files{flags.trace, flags.csv, flags.tuner, flags.scenario.save_scenario};
+    files.insert(files.end(), chakra.begin(), chakra.end());
+    zeroplan::command::check_writable(files);
+    return chakra;
+}
+
+void write_chakra(const std::vector<std::string>& files, const zeroplan::Plan& plan) {
+    if (files.empty()) return;
     const zeroplan::ChakraTraces traces(plan);
-    for (std::uint64_t rank = 0; rank < plan.scenario.world_size(); ++rank)
-        zeroplan::write_text_file(fmt::format("{}.{}.et", flags.chakra, rank), traces.of_rank(rank));
-    zeroplan::write_text_file(groups_file(flags), traces.communicators());
+    const auto text = [&](std::size_t file) {
+        return file + 1 < files.size() ? traces.of_rank(file) : traces.communicators();
+    };
+    zeroplan::command::files_step(files, text)();
 }
 
 int simulate_and_report(const Flags& flags) {
     using namespace zeroplan::command;
-    check_writable({flags.trace, flags.csv, flags.tuner, groups_file(flags), flags.scenario.save_scenario});
+    const std::vector<std::string> chakra = checked_chakra_files(flags);
     zeroplan::WhatIf what_if;
     std::optional<zeroplan::Plan> planned;
     {
@@ -108,7 +131,6 @@ int simulate_and_report(const Flags& flags) {
         planned = plan_of(flags, what_if);
     }
     zeroplan::Plan& plan = *planned;
-    check_chakra(flags, plan, what_if);
     ProgressLine progress("simulating", !flags.output.quiet && !flags.output.json);
     zeroplan::SimExtras extras;
     const zeroplan::SimReport step = simulated(flags, plan, what_if, progress, extras);
@@ -118,7 +140,7 @@ int simulate_and_report(const Flags& flags) {
     deliver({file_step(flags.trace, [&] { return zeroplan::trace_json(plan, step.rank_groups); }),
              file_step(flags.csv, [&] { return zeroplan::step_csv(plan, step.rank_groups); }),
              file_step(flags.tuner, [&] { return zeroplan::nccl_tuner_csv(plan); }),
-             [&] { write_chakra(flags, plan); }, [&] { report(flags, plan, step, extras); }});
+             [&] { write_chakra(chakra, plan); }, [&] { report(flags, plan, step, extras); }});
     return plan.memory.verdict == zeroplan::Verdict::does_not_fit ? 1 : 0;
 }
 

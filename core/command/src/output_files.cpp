@@ -67,9 +67,57 @@ Error lost(const Error& error) {
     return unwritten ? Error(ErrorCode::run_failed, error.message(), error.hint(), error.place()) : error;
 }
 
+/// A file's text beside the file, until it takes its place or goes away.
+class Draft {
+public:
+    Draft(const std::string& path, const std::string& text)
+        : path_(path),
+          target_(target_of(path)),
+          draft_(fmt::format("{}.{}.part", target_.string(), ::getpid())) {
+        try {
+            write_text_file(draft_, text);
+        } catch (const Error& error) {
+            throw Error(error.code(), error.message(), error.hint(), {path_, ""});
+        }
+    }
+    Draft(Draft&& other) noexcept
+        : path_(std::move(other.path_)),
+          target_(std::move(other.target_)),
+          draft_(std::exchange(other.draft_, std::string())) {}
+    Draft& operator=(Draft&&) = delete;
+    ~Draft() {
+        if (!draft_.empty()) ::unlink(draft_.c_str());
+    }
+    void put_in_place() {
+        std::error_code error;
+        std::filesystem::rename(draft_, target_, error);
+        if (error) refuse(path_, error.value());
+        draft_.clear();
+    }
+
+private:
+    std::string path_;
+    std::filesystem::path target_;
+    std::string draft_;  ///< "" when it is in place
+};
+
+void write_all_or_none(const std::vector<std::string>& paths,
+                       const std::function<std::string(std::size_t)>& text) {
+    std::vector<Draft> drafts;
+    drafts.reserve(paths.size());
+    for (std::size_t i = 0; i < paths.size(); ++i) {
+        // Nothing can be beside a pipe or /dev/null, nor take its place.
+        if (is_written_in_place(paths[i]))
+            write_text_file(paths[i], text(i));
+        else
+            drafts.emplace_back(paths[i], text(i));
+    }
+    for (Draft& draft : drafts) draft.put_in_place();
+}
+
 }  // namespace
 
-void check_writable(std::initializer_list<std::string> paths) {
+void check_writable(const std::vector<std::string>& paths) {
     std::set<std::filesystem::path> files;
     for (const std::string& path : paths) {
         if (path.empty()) continue;
@@ -97,6 +145,11 @@ std::function<void()> file_step(const std::string& path, std::function<std::stri
     return [path, text = std::move(text)] {
         if (!path.empty()) write_text_file(path, text());
     };
+}
+
+std::function<void()> files_step(std::vector<std::string> paths,
+                                 std::function<std::string(std::size_t)> text) {
+    return [paths = std::move(paths), text = std::move(text)] { write_all_or_none(paths, text); };
 }
 
 }  // namespace zeroplan::command

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 
 #include "nearest.hpp"
 
@@ -25,6 +26,22 @@ std::size_t line_of(const YAML::Node& node) {
     return node.Mark().is_null() ? 0 : static_cast<std::size_t>(node.Mark().line) + 1;
 }
 
+/// YAML has no two equal keys in a mapping; PyYAML takes the last of them without a word, so that one of the
+/// two isn't what was meant. source: YAML 1.2, 3.2.1.1; yaml/constructor.py, construct_mapping
+void refuse_equal_keys(const Import& import, const YAML::Node& map, const std::string& path) {
+    std::map<std::string, std::size_t> lines;
+    for (const auto& item : map) {
+        if (!item.first.IsScalar()) continue;
+        const std::size_t line = line_of(item.first);
+        const auto [first, is_new] = lines.try_emplace(item.first.Scalar(), line);
+        if (!is_new)
+            fail_at(import, line, path + first->first,
+                    fmt::format("key \"{}\" is given twice: on lines {} and {}", shown(first->first),
+                                first->second, line),
+                    "keep one of the two");
+    }
+}
+
 /// The value of `key`, undefined if there is none. Only scalars are keys here.
 YAML::Node find(const YAML::Node& map, const std::string& key) {
     for (const auto& item : map)
@@ -39,6 +56,7 @@ YamlSection::YamlSection(Import& import, YAML::Node node, std::string path)
     if (!node_.IsMap())
         fail_at(import, line_of(node_), path_.empty() ? "" : path_.substr(0, path_.size() - 1),
                 "lines of \"key: value\" are expected here");
+    refuse_equal_keys(import, node_, path_);
 }
 
 bool YamlSection::has(const std::string& key) const {

@@ -15,7 +15,7 @@ namespace zeroplan {
 class YamlSection {
 public:
     /// `path` is the mapping's name with a dot behind it, "" for the file itself. Throws if `node` is no
-    /// mapping.
+    /// mapping, or gives a key twice.
     YamlSection(Import& import, YAML::Node node, std::string path);
 
     bool has(const std::string& key) const;

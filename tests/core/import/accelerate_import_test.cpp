@@ -96,6 +96,19 @@ TEST(AccelerateImport, RejectsUnknownKeysWithTheNearest) {
     EXPECT_THAT(rejected.hint, HasSubstr("mixed_precision"));
 }
 
+TEST(AccelerateImport, RefusesAKeyThatStandsTwice) {
+    // PyYAML would take the last, yaml-cpp the first.
+    const Error twice = error_of(
+        [] { (void)import_yaml("distributed_type: FSDP\nnum_processes: 8\ndistributed_type: DEEPSPEED\n"); });
+    EXPECT_THAT(twice.message(), HasSubstr("\"distributed_type\" is given twice: on lines 1 and 3"));
+    EXPECT_EQ(twice.place(), (ErrorPlace{"config.yaml", "line 3: distributed_type"}));
+    const Error nested = error_of([] {
+        (void)import_yaml(
+            "distributed_type: FSDP\nnum_processes: 8\nfsdp_config:\n  fsdp_version: 1\n  fsdp_version: 2\n");
+    });
+    EXPECT_EQ(nested.place().pointer, "line 5: fsdp_config.fsdp_version");
+}
+
 TEST(AccelerateImport, RefusesWhatHasNoReading) {
     const auto place = [](const char* text) {
         return error_of([&] { (void)import_yaml(text); }).place().pointer;

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <charconv>
 
 #include "import/import_builder.hpp"
 #include "import/text_lines.hpp"
+#include "import/torch_allocator.hpp"
 #include "printable.hpp"
 
 namespace zeroplan {
@@ -33,49 +33,6 @@ std::string lower(std::string text) {
 
 std::string shown(const EnvironmentVariable& variable) {
     return printable(variable.value.substr(0, 80));
-}
-
-bool states_engine(const Import& import) {
-    return std::any_of(import.scenario.settings.begin(), import.scenario.settings.end(),
-                       [](const Setting& setting) { return setting.pointer == "/training/engine"; });
-}
-
-/// States an option of the allocator, or says how to, where it isn't known that PyTorch's is used.
-void state_allocator(Import& import, const std::string& pointer, const std::string& value,
-                     const std::string& name, std::size_t line) {
-    if (states_engine(import))
-        state(import, pointer, value, line, name);
-    else
-        note(import, Finding::missing, name, line,
-             fmt::format("{} = {} belongs to an engine on PyTorch, and which one trains doesn't stand here",
-                         pointer, value),
-             fmt::format("name it with --engine, and add --set {}={}", pointer, value));
-}
-
-/// "key:value,key:value". source: c10/cuda/CUDAAllocatorConfig.cpp, parseArgs
-void import_allocator(Import& import, const std::string& name, const EnvironmentVariable& variable) {
-    std::string text = variable.value;
-    std::replace(text.begin(), text.end(), ',', ' ');
-    for (const std::string& option : words_of(text)) {
-        const auto colon = option.find(':');
-        const std::string key = option.substr(0, colon);
-        const std::string value = colon == std::string::npos ? "" : option.substr(colon + 1);
-        std::uint64_t mib = 0;
-        const auto parsed = std::from_chars(value.data(), value.data() + value.size(), mib);
-        const bool number = parsed.ec == std::errc{} && parsed.ptr == value.data() + value.size();
-        if (key == "expandable_segments" && (value == "True" || value == "False")) {
-            figure(import, key, value == "True" ? 1 : 0, "1", name);
-            if (value == "True")
-                state_allocator(import, "/training/allocator/expandable_segments", "true", name,
-                                variable.line);
-        } else if (key == "max_split_size_mb" && number && mib > 20 && mib <= (1ULL << 30)) {
-            state_allocator(import, "/training/allocator/max_split_size_bytes", std::to_string(mib << 20),
-                            name, variable.line);
-        } else {
-            note(import, Finding::ignored, name, variable.line,
-                 fmt::format("{} is not counted in what is reserved", printable(option.substr(0, 80))));
-        }
-    }
 }
 
 /// Lists, exclusions and choices by collective are NCCL's own (src/graph/tuning.cc); one word is a choice

@@ -76,6 +76,25 @@ TEST(LaunchImport, StatesPyTorchsAllocator) {
                 HasSubstr("garbage_collection_threshold:0.8 is not counted"));
 }
 
+TEST(LaunchImport, RejectsWhatPyTorchsAllocatorRefuses) {
+    const auto rejected = [](const std::string& options) {
+        const Import import = import_script("PYTORCH_CUDA_ALLOC_CONF=" + options +
+                                            " torchrun --nproc_per_node 8 t.py --fsdp full_shard\n");
+        EXPECT_EQ(import.rejected(), count(import, Finding::rejected) == 1) << options;
+        return finding(import, Finding::rejected, "PYTORCH_CUDA_ALLOC_CONF");
+    };
+    EXPECT_THAT(rejected("max_split_size_mb:5").message, HasSubstr("max_split_size_mb:5: too small"));
+    EXPECT_THAT(rejected("max_split_size_mb:19").message, HasSubstr("below 20 MiB"));
+    EXPECT_THAT(rejected("expandable_segments:maybe").message, HasSubstr("True or False"));
+    EXPECT_THAT(rejected("expandable_segments:true").message, HasSubstr("True or False"));
+    EXPECT_THAT(rejected("foo:3").message, HasSubstr("foo:3: PyTorch has no such option"));
+    EXPECT_THAT(rejected("max_split_size:64").hint, HasSubstr("max_split_size_mb"));
+    EXPECT_THAT(rejected("backend:cuda").message, HasSubstr("cudaMallocAsync"));
+    EXPECT_EQ(rejected("\"max_split_size_mb:21, roundup_power2_divisions:[256:1,512:2,>:4],\"").message, "");
+    EXPECT_EQ(rejected("max_split_size_mb:20").message, "");  // up to 2.8 only
+    EXPECT_EQ(rejected("$CONF").message, "");
+}
+
 TEST(LaunchImport, AsksForTheEngineThatHasTheAllocator) {
     // Without an engine the scenario's is the native one, which has an arena of its own.
     const Import import =

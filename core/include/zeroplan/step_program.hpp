@@ -76,7 +76,7 @@ struct Allocate {
 };
 
 /// The host blocks until the operations it waits for have ended, then the buffer is free.
-/// A buffer used by the compute stream alone is freed in stream order and waits for nothing.
+/// What no stream uses but the one that is current where it is allocated is freed in that stream's order.
 struct Free {
     BufferId buffer = no_buffer;
     friend bool operator==(const Free&, const Free&) = default;
@@ -113,6 +113,8 @@ struct Accumulate {
     Operand from, to;
     std::uint32_t unit = 0;
     bool always_add = false;
+    std::uint64_t elements = 0;  ///< that move, where both are flat buffers that hold more; 0: as many as
+                                 ///< the smaller of the two holds
     friend bool operator==(const Accumulate&, const Accumulate&) = default;
 };
 

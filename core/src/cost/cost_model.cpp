@@ -243,8 +243,10 @@ void CostModel::add_newton_schulz(WorkCost& cost, const Orthogonalised& matrix) 
 }
 
 WorkCost CostModel::cost(const Accumulate& accumulate) const {
-    // One of the two may be a place in a flat buffer: as much moves as the smaller holds.
-    const double elements = std::min(operand_elements(accumulate.from), operand_elements(accumulate.to));
+    // One of the two may be a place in a flat buffer: as much moves as the smaller holds, unless both are.
+    const double elements = accumulate.elements > 0 ? static_cast<double>(accumulate.elements)
+                                                    : std::min(operand_elements(accumulate.from),
+                                                               operand_elements(accumulate.to));
     const auto width = [this](const Operand& operand) {
         return static_cast<double>(bytes_per_element(program_.buffers[operand.buffer].dtype));
     };

@@ -168,7 +168,8 @@ void DeepSpeedPartitioned::copy_to_partition(const InBucket& entry) {
     builder_.on_stream(Stream::compute,
                        Accumulate{.from = {entry.own != no_buffer ? entry.own : buckets_.front()},
                                   .to = {whole_},
-                                  .unit = entry.parameter},
+                                  .unit = entry.parameter,
+                                  .elements = rank_.model.parameters[entry.parameter].numel},
                        builder_.last(Stream::reduce));
 }
 

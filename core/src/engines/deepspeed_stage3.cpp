@@ -219,7 +219,9 @@ void DeepSpeedStage3::reduce_bucket() {
                                   .unit = flat_unit(rank_.model)},
                        builder_.last(Stream::compute));
     if (gradients_ != no_buffer)
-        builder_.on_stream(stream, Accumulate{.from = {operand, true}, .to = {gradients_}});
+        builder_.on_stream(stream, Accumulate{.from = {operand, true},
+                                              .to = {gradients_},
+                                              .elements = operand == bucket ? elements / rank_.ranks : 0});
     if (offloads_optimizer(rank_)) send_to_host(stream, elements / rank_.ranks);
     orthogonalise_bucket(stream);
     const std::vector<OperationId> after = builder_.last(stream);

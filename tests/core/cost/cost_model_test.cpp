@@ -194,6 +194,14 @@ TEST(CostModel, AccumulateIntoAFlatBufferMovesOneTensor) {
     EXPECT_DOUBLE_EQ(model_of(plan).cost(Accumulate{.from = {0}, .to = {1}}).bytes, 1e6 * (2 + 4 + 4));
 }
 
+TEST(CostModel, AccumulateBetweenFlatBuffersMovesWhatItStates) {
+    // A bf16 gradient of 1e6 elements on its way from one flat buffer to another.
+    const std::vector<Buffer> buffers(2, {.dtype = DType::bf16, .elements = 500'000'000});
+    Plan plan = test::test_plan(test::test_cluster(1), {}, buffers);
+    const Accumulate copy{.from = {0}, .to = {1}, .elements = 1'000'000};
+    EXPECT_DOUBLE_EQ(model_of(plan).cost(copy).bytes, 1e6 * (2 + 2 + 2));
+}
+
 TEST(CostModel, NamesTheDtypeAGpuLacks) {
     ClusterSpec cluster = test::test_cluster(1);
     cluster.gpu.bf16_flop_per_s = 0;

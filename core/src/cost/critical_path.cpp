@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -141,6 +142,42 @@ Role role(const Other&) {
     return {nullptr, "other", true};
 }
 
+Role role_of(const Operation& operation) {
+    // Shards that are cast or copied before they are gathered.
+    if (operation.stream == Stream::gather && std::holds_alternative<Accumulate>(operation.body))
+        return {nullptr, "copy of parameters", true};
+    return std::visit([](const auto& body) { return role(body); }, operation.body);
+}
+
+/// Phase of what each timed operation lets start: its own, or that of the first one which waits for it, or of
+/// the next one on its stream; nullptr where there is none in the same iteration.
+std::vector<const char*> phases_served(const StepProgram& program,
+                                       const std::vector<TimedOperation>& operations) {
+    constexpr auto none = static_cast<std::size_t>(-1);
+    std::vector<const char*> served(operations.size(), nullptr);
+    std::map<OperationId, std::size_t> waiting;  // first one that waits for the operation
+    std::array<std::size_t, stream_count> next{};
+    for (std::size_t i = operations.size(); i-- > 0;) {
+        const TimedOperation& timed = operations[i];
+        const bool ends_iteration = i + 1 == operations.size() ||
+                                    operations[i + 1].section != timed.section ||
+                                    operations[i + 1].iteration != timed.iteration;
+        if (ends_iteration) {
+            waiting.clear();
+            next.fill(none);
+        }
+        const Operation& operation = program.step[timed.section].operations[timed.operation];
+        std::size_t& behind = next[static_cast<std::size_t>(timed.stream)];
+        served[i] = role_of(operation).phase;
+        if (const auto found = waiting.find(timed.operation); served[i] == nullptr && found != waiting.end())
+            served[i] = served[found->second];
+        if (served[i] == nullptr && behind != none) served[i] = served[behind];
+        behind = i;
+        for (const OperationId awaited : operation.waits) waiting[awaited] = i;
+    }
+    return served;
+}
+
 /// Fills the phase list span by span.
 class PhaseList {
 public:
@@ -149,7 +186,8 @@ public:
           number_(plan.rank_groups[rank_group].program),
           program_(plan.programs[number_]),
           timeline_(timeline),
-          path_(critical_path(program_, timeline)) {}
+          path_(critical_path(program_, timeline)),
+          served_(phases_served(program_, timeline.operations)) {}
 
     std::vector<PathPhase> take() {
         for (const PathSpan& span : path_)
@@ -173,29 +211,34 @@ private:
             pending_.push_back(&span);
             return;
         }
-        const Role what = std::visit([](const auto& body) { return role(body); }, operation_of(span).body);
+        const Role what = role_of(operation_of(span));
         if (what.phase == nullptr) {
-            if (what.belongs_to_next || current_ == nullptr)
+            const char* serves = served_[*span.operation];
+            if (what.belongs_to_next && serves != nullptr)
+                add_wait(begin(span, serves), span, what.cause);
+            else if (what.belongs_to_next || current_ == nullptr)
                 pending_.push_back(&span);
             else
                 add_wait(*current_, span, what.cause);
             return;
         }
-        current_ = &phase(section_of(span), what.phase);
+        PathPhase& of = begin(span, what.phase);
+        of.seconds += span.end_s - span.start_s;
+        of.compute_s += span.end_s - span.start_s;
+    }
+
+    /// The phase that the path is in from `span` on.
+    PathPhase& begin(const PathSpan& span, const char* name) {
+        current_ = &phase(section_of(span), name);
         flush_pending();
-        current_->seconds += span.end_s - span.start_s;
-        current_->compute_s += span.end_s - span.start_s;
+        return *current_;
     }
 
     /// What came before the current phase and belongs to it.
     void flush_pending() {
         for (const PathSpan* span : pending_) {
             PathPhase& of = current_ != nullptr ? *current_ : phase(0, "wait");
-            const std::string cause =
-                span->operation
-                    ? std::visit([](const auto& body) { return role(body); }, operation_of(*span).body).cause
-                    : std::string();
-            add_wait(of, *span, cause);
+            add_wait(of, *span, span->operation ? role_of(operation_of(*span)).cause : std::string());
         }
         pending_.clear();
     }
@@ -247,6 +290,7 @@ private:
     const StepProgram& program_;
     const StepTimeline& timeline_;
     std::vector<PathSpan> path_;
+    std::vector<const char*> served_;  ///< by timed operation
     std::vector<PathPhase> phases_;
     std::vector<std::uint32_t> sections_;  ///< by phase
     std::vector<const PathSpan*> pending_;

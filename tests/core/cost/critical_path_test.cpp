@@ -98,6 +98,40 @@ TEST(PathPhases, GatherDelaysWhatFollowsAndReductionWhatItFollows) {
     EXPECT_DOUBLE_EQ(phases[2].seconds, 0.5);
 }
 
+// Gathers alone bind: both forwards and the first backward end before the next block is there.
+TEST(PathPhases, GatherBelongsToThePassThatWaitsForIt) {
+    const std::vector<Operation> operations{on(Stream::gather, all_gather(1'000'000)),
+                                            on(Stream::gather, all_gather(1'000'000)),
+                                            forward(0, {0}),
+                                            forward(1, {1}),
+                                            on(Stream::gather, all_gather(1'000'000)),
+                                            backward(0, {4})};
+    const Plan plan = test::test_plan(test::test_cluster(2), {{"micro_batch", 1, operations}}, {});
+    const StepTimeline step = at(operations, {{0, 2}, {2, 4}, {2, 3}, {4, 5}, {4, 6}, {6, 7}});
+    const std::vector<PathPhase> phases = path_phases(plan, 0, step);
+    ASSERT_EQ(phases.size(), 2U);
+    EXPECT_EQ(phases[0].phase, "forward");
+    EXPECT_DOUBLE_EQ(phases[0].seconds, 4);
+    EXPECT_DOUBLE_EQ(phases[0].exposed_s.at("all_gather shard group"), 4);
+    EXPECT_EQ(phases[1].phase, "backward");
+    EXPECT_DOUBLE_EQ(phases[1].seconds, 3);
+    EXPECT_DOUBLE_EQ(phases[1].compute_s, 1);
+}
+
+// A gather behind a cast on its stream: the cast is of the pass that the gather is of.
+TEST(PathPhases, CastBeforeAGatherBelongsToThePassToo) {
+    const std::vector<Operation> operations{on(Stream::gather, Accumulate{.from = {0}, .to = {0}}),
+                                            on(Stream::gather, all_gather(1'000'000)), forward(0, {1}),
+                                            backward(0)};
+    const Plan plan = test::test_plan(test::test_cluster(2), {{"micro_batch", 1, operations}}, {});
+    const std::vector<PathPhase> phases =
+        path_phases(plan, 0, at(operations, {{0, 1}, {1, 3}, {3, 4}, {4, 6}}));
+    ASSERT_EQ(phases.size(), 2U);
+    EXPECT_EQ(phases[0].phase, "forward");
+    EXPECT_DOUBLE_EQ(phases[0].seconds, 4);
+    EXPECT_DOUBLE_EQ(phases[0].exposed_s.at("copy of parameters"), 1);
+}
+
 TEST(PathPhases, CountsRepetitionsThatTheTimeLineLeavesOut) {
     const Plan plan = test::test_plan(test::test_cluster(2), {{"micro_batch", 100, {forward(0)}}}, {});
     const StepTimeline step = closed_form_step(plan);

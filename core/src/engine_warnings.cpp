@@ -11,10 +11,16 @@ void warn(Plan& plan, std::string text) {
     plan.warnings.push_back({"no_effect", std::move(text)});
 }
 
-/// source: deepspeed/runtime/zero/stage_1_and_2.py, __init__ (cpu_offload whatever the device is)
+/// source: deepspeed/runtime/zero/config.py, offload_param ("valid only with stage 3");
+/// deepspeed/runtime/zero/stage_1_and_2.py, __init__ (cpu_offload whatever the device is)
 void warn_of_deepspeed_offload(Plan& plan) {
     const TrainingConfig& t = plan.scenario.training;
-    if (t.engine != EngineKind::deepspeed || t.offload_optimizer == OffloadTarget::none) return;
+    if (t.engine != EngineKind::deepspeed) return;
+    if (t.offload_parameters != OffloadTarget::none && t.zero_stage < 3)
+        warn(plan, fmt::format("offload_parameters = {} has no effect at zero_stage {}: DeepSpeed offloads "
+                               "parameters at stage 3 alone",
+                               to_string(t.offload_parameters), t.zero_stage));
+    if (t.offload_optimizer == OffloadTarget::none) return;
     const bool on_nvme = t.offload_optimizer == OffloadTarget::nvme;
     if (on_nvme && t.zero_stage < 3)
         warn(plan, fmt::format("offload_optimizer = nvme has the effect of cpu at zero_stage {}: DeepSpeed "

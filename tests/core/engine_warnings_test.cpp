@@ -46,6 +46,14 @@ TEST(EngineWarnings, DeepSpeedsRatioAndDrivesAreStage3s) {
     EXPECT_EQ(without_effect(offload + R"("cpu", "zero_stage": 3)"), "");
 }
 
+TEST(EngineWarnings, DeepSpeedOffloadsParametersAtStage3Alone) {
+    const std::string offload = R"("engine": "deepspeed", "offload_parameters": "cpu", "zero_stage": )";
+    for (const char* stage : {"0", "1", "2"})
+        EXPECT_NE(without_effect(offload + stage).find(std::string("at zero_stage ") + stage),
+                  std::string::npos);
+    EXPECT_EQ(without_effect(offload + "3"), "");
+}
+
 TEST(EngineWarnings, FullyShardHasNoneOfFsdp1sKeys) {
     EXPECT_NE(
         without_effect(R"("engine": "fsdp2", "fsdp": {"limit_all_gathers": true})").find("limit_all_gathers"),

@@ -74,6 +74,23 @@ void read_fsdp_options(const ObjectReader& object, MegatronOptions& options) {
     }
 }
 
+/// source: megatron/training/arguments.py: --optimizer-cpu-offload needs --use-precision-aware-optimizer,
+/// which is planned where it is left out.
+void read_precision_aware(const ObjectReader& object, const TrainingConfig& training,
+                          MegatronOptions& options) {
+    read_flag(object, "use_precision_aware_optimizer", options.use_precision_aware_optimizer);
+    if (training.offload_optimizer == OffloadTarget::none ||
+        object.boolean("use_precision_aware_optimizer").value_or(true))
+        return;
+    throw Error(
+        ErrorCode::invalid_input,
+        fmt::format("use_precision_aware_optimizer is false, but offload_optimizer is '{}': Megatron's "
+                    "--optimizer-cpu-offload needs it",
+                    to_string(training.offload_optimizer)),
+        "set it to true or leave it out, or set offload_optimizer to 'none'",
+        {"", "/training/megatron/use_precision_aware_optimizer"});
+}
+
 }  // namespace
 
 MegatronOptions read_megatron_options(const TrainingConfig& training) {
@@ -119,7 +136,7 @@ MegatronOptions read_megatron_options(const TrainingConfig& training) {
     read_flag(object, "pad_buckets_for_high_nccl_busbw", options.pad_buckets_for_high_nccl_busbw);
     read_flag(object, "create_attention_mask_in_dataloader", options.create_attention_mask_in_dataloader);
     read_flag(object, "masked_softmax_fusion", options.masked_softmax_fusion);
-    read_flag(object, "use_precision_aware_optimizer", options.use_precision_aware_optimizer);
+    read_precision_aware(object, training, options);
     read_flag(object, "store_param_remainders", options.store_param_remainders);
     read_choice(object, "cross_entropy_fusion_impl", "te", "native",
                 options.transformer_engine_cross_entropy);

@@ -118,5 +118,20 @@ TEST(MegatronOffload, NeedsTheDistributedOptimizerAndMegatronsOwnDataParallelism
     }
 }
 
+TEST(MegatronOffload, NeedsThePrecisionAwareOptimizer) {
+    Scenario scenario = megatron_scenario("llama", {.data = 2, .zero_stage = 1});
+    scenario.training.offload_optimizer = OffloadTarget::cpu;
+    scenario.training.megatron_json = R"({"use_precision_aware_optimizer": true})";
+    EXPECT_EQ(make_plan(scenario).programs, offloaded(1).programs);  // what leaving it out means
+    scenario.training.megatron_json = R"({"use_precision_aware_optimizer": false})";
+    try {
+        (void)make_plan(scenario);
+        ADD_FAILURE() << "accepted";
+    } catch (const Error& error) {
+        EXPECT_EQ(error.place().pointer, "/training/megatron/use_precision_aware_optimizer");
+        EXPECT_NE(error.hint().find("leave it out"), std::string::npos);
+    }
+}
+
 }  // namespace
 }  // namespace zeroplan

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "account.hpp"
+#include "activations_on_host.hpp"
 #include "engines/engine.hpp"
 #include "plan_warnings.hpp"
 #include "runs_all_reduce.hpp"
@@ -246,7 +247,9 @@ Plan planned(const Scenario& scenario) {
         if (plan.allocator == AllocatorKind::caching)
             squeeze(group, plan.programs[i], scenario.cluster.gpu.memory_usable,
                     plan.scenario.training.allocator);
-        if (!engine.host.empty()) account_host(plan.rank_groups.back(), engine.host[i], scenario.cluster);
+        HostPhases host = engine.host.empty() ? HostPhases{} : engine.host[i];
+        add_activations(host, plan.programs[i]);
+        account_host(group, host, scenario.cluster);
     }
     plan.memory = summarise(plan, runtime);
     plan.communication = communication(plan);

@@ -7,17 +7,18 @@
 namespace zeroplan {
 namespace {
 
-/// True if anything of the training is kept in host memory.
-bool uses_host_memory(const TrainingConfig& training) {
-    for (const OffloadTarget target : {training.offload_optimizer, training.offload_parameters,
-                                       training.offload_activations, training.offload_gradients})
-        if (target != OffloadTarget::none) return true;
+/// True if a step moves anything between the memories of device and host.
+bool uses_host_memory(const Plan& plan) {
+    for (const StepProgram& program : plan.programs)
+        for (const Section& section : program.step)
+            for (const Operation& operation : section.operations)
+                if (std::holds_alternative<HostCopy>(operation.body)) return true;
     return false;
 }
 
 /// What the scenario states and this version's figures leave out.
 void warn_of_what_is_left_out(Plan& plan) {
-    if (uses_host_memory(plan.scenario.training) && plan.memory.host_per_node == Bytes{})
+    if (plan.memory.host_per_node == Bytes{} && uses_host_memory(plan))
         plan.warnings.push_back({"host_memory_not_counted",
                                  "offload saves device memory here; the host memory that it takes is not "
                                  "counted by this version"});

@@ -73,6 +73,14 @@ TEST(PlanWarnings, NameHostMemoryThatIsNotCounted) {
     EXPECT_EQ(warns(offloaded, "host_memory_not_counted"), offloaded.memory.host_per_node == Bytes{});
 }
 
+TEST(PlanWarnings, SayNothingOfHostMemoryWhereNothingGoesThere) {
+    EXPECT_FALSE(warns(plan_of(R"("engine": "megatron", "zero_stage": 1, "offload_optimizer": "cpu",
+                                   "offload_fraction": 0)"),
+                       "host_memory_not_counted"));
+    EXPECT_FALSE(warns(plan_of(R"("engine": "deepspeed", "zero_stage": 1, "offload_parameters": "cpu")"),
+                       "host_memory_not_counted"));
+}
+
 TEST(PlanWarnings, NameKeysWithoutEffect) {
     EXPECT_FALSE(warns(plan_of(""), "no_effect"));
     EXPECT_TRUE(warns(plan_of(R"("offload_fraction": 0.5)"), "no_effect"));

@@ -67,6 +67,7 @@ void DeepSpeedPartitioned::allocate_buckets() {
 
 void DeepSpeedPartitioned::free_buckets() {
     for (const BufferId bucket : std::exchange(buckets_, {})) builder_.free(bucket);
+    filling_ = 0;
 }
 
 void DeepSpeedPartitioned::begin_backward(bool last) {
@@ -103,81 +104,145 @@ void DeepSpeedPartitioned::keep(std::uint32_t p, BufferId gradient) {
 
 void DeepSpeedPartitioned::add_to_bucket(std::uint32_t p, BufferId gradient) {
     const std::uint64_t numel = rank_.model.parameters[p].numel, most = rank_.options.reduce_bucket_size;
-    if (elements_in_bucket_ + numel > most) reduce_bucket();
+    if (elements_in_bucket_ + numel > most) {
+        reduce_bucket();
+        if (buckets_.size() == 2) filling_ = 1 - filling_;
+    }
     elements_in_bucket_ += numel;
     // Larger than the bucket: reduced in place, alone.
     if (numel > most || !rank_.options.contiguous_gradients) {
         in_bucket_.push_back({p, gradient});
         return;
     }
-    builder_.on_stream(Stream::compute, Accumulate{.from = {gradient}, .to = {buckets_.front()}, .unit = p});
+    builder_.on_stream(Stream::compute,
+                       Accumulate{.from = {gradient}, .to = {buckets_[filling_]}, .unit = p});
     builder_.free(gradient);
     in_bucket_.push_back({p, no_buffer});
 }
 
 void DeepSpeedPartitioned::reduce_bucket() {
     if (in_bucket_.empty()) return;
-    flatten_and_reduce();
-    for (const InBucket& entry : in_bucket_) {
+    // allreduce_and_copy: synchronize.
+    if (overlaps() && (!rank_.options.contiguous_gradients || !rank_.options.multi_rank_bucket_allreduce))
+        builder_.wait_for_all();
+    free_reduced();
+    const std::vector<OperationId> taken = flatten_and_reduce();
+    for (const InBucket& entry : in_bucket_)
         if (overlaps_[entry.parameter] && rank_.options.contiguous_gradients) copy_to_partition(entry);
-        if (entry.own == no_buffer) continue;
-        const bool stays = overlaps_[entry.parameter] && !rank_.options.contiguous_gradients;
-        if (stays)
-            owned_.push_back(entry.own);
-        else if (is_stage_2() || rank_.options.contiguous_gradients)
-            builder_.free(entry.own, builder_.last(Stream::reduce));
-        else
-            left_over_.push_back(entry.own);
-    }
+    for (const InBucket& entry : in_bucket_)
+        if (entry.own != no_buffer) give_up_own(entry, taken);
     in_bucket_.clear();
     elements_in_bucket_ = 0;
 }
 
-/// The bucket's pieces are joined in another flat tensor and all-reduced; older versions reduce each piece
-/// where it is to its owner, which moves half as much.
-void DeepSpeedPartitioned::flatten_and_reduce() {
+/// Where streams overlap, memory that the reduction still uses is there for others once it has ended
+/// (record_stream, previous_reduced_grads): at the next one, which nothing overtakes.
+void DeepSpeedPartitioned::give_up_own(const InBucket& entry, const std::vector<OperationId>& taken) {
+    const bool contiguous = rank_.options.contiguous_gradients, owns = overlaps_[entry.parameter];
+    if (owns && !contiguous)
+        owned_.push_back(entry.own);
+    else if (!is_stage_2() && !contiguous)
+        left_over_.push_back(entry.own);
+    else if (overlaps() && (owns || !contiguous))
+        reduced_.push_back(entry.own);
+    else
+        builder_.free(entry.own, taken);
+}
+
+void DeepSpeedPartitioned::free_reduced() {
+    for (const BufferId buffer : std::exchange(reduced_, {}))
+        builder_.free(buffer, builder_.last(Stream::reduce));
+}
+
+std::vector<DeepSpeedPartitioned::Piece> DeepSpeedPartitioned::pieces_of_bucket() const {
+    if (in_bucket_.front().own == no_buffer) return {{buckets_[filling_], elements_in_bucket_}};
+    std::vector<Piece> pieces;
+    for (const InBucket& entry : in_bucket_)
+        pieces.push_back({entry.own, rank_.model.parameters[entry.parameter].numel});
+    return pieces;
+}
+
+/// The bucket's pieces are joined in another flat tensor and all-reduced; what the rank owns is copied back.
+/// Older versions reduce each piece where it is to its owner, which moves half as much. Returns what last
+/// reads gradients that aren't owned. source: allreduce_bucket, allreduce_and_copy_with_multiple_ranks
+std::vector<OperationId> DeepSpeedPartitioned::flatten_and_reduce() {
     const DType dtype = rank_.training.reduce_dtype;
     const bool copies = rank_.options.rules.flattens_buckets || dtype != rank_.training.parameter_dtype ||
                         !rank_.options.contiguous_gradients;
-    BufferId joined = no_buffer;
-    if (copies)
-        joined = builder_.allocate(flat_buffer(rank_, BufferRole::gradient_bucket,
-                                               Category::communication_buffers, dtype, elements_in_bucket_));
-    const BufferId operand = joined != no_buffer                   ? joined
-                             : in_bucket_.front().own != no_buffer ? in_bucket_.front().own
-                                                                   : buckets_.front();
+    order_streams();
+    if (!copies) {
+        reduce(pieces_of_bucket().front().buffer);
+        return builder_.last(Stream::reduce);
+    }
+    const BufferId joined =
+        builder_.allocate(flat_buffer(rank_, BufferRole::gradient_bucket, Category::communication_buffers,
+                                      dtype, elements_in_bucket_),
+                          reduction_stream());
+    for (const Piece& piece : pieces_of_bucket()) copy_piece(piece.buffer, joined, piece.elements);
+    const std::vector<OperationId> taken = builder_.last(Stream::reduce);
+    reduce(joined);
+    const bool owned_alone = rank_.options.contiguous_gradients && rank_.options.rules.flattens_buckets;
+    if (owned_alone)
+        copy_piece(joined, pieces_of_bucket().front().buffer, owned_in_bucket());
+    else
+        for (const Piece& piece : pieces_of_bucket()) copy_piece(joined, piece.buffer, piece.elements);
+    builder_.free(joined);
+    return owned_alone && owned_in_bucket() == 0 ? taken : builder_.last(Stream::reduce);
+}
+
+/// What computes waits for the reductions before this one, whose bucket is filled next, and this one for what
+/// has been computed. source: average_tensor
+void DeepSpeedPartitioned::order_streams() {
+    if (!overlaps()) return;
+    for (const OperationId reduced : builder_.last(Stream::reduce)) builder_.hold(Stream::compute, reduced);
+    for (const OperationId computed : builder_.last(Stream::compute)) builder_.hold(Stream::reduce, computed);
+}
+
+void DeepSpeedPartitioned::reduce(BufferId operand) {
     const bool all = rank_.options.rules.flattens_buckets || !rank_.options.reduce_scatter;
-    builder_.on_stream(rank_.options.overlap_comm ? Stream::reduce : Stream::compute,
+    builder_.on_stream(reduction_stream(),
                        Collective{.kind = all ? CollectiveKind::all_reduce : CollectiveKind::reduce_scatter,
                                   .group = GroupKind::shard_group,
                                   .send = {operand},
                                   .receive = {operand, !all},
-                                  .dtype = dtype,
+                                  .dtype = rank_.training.reduce_dtype,
                                   .elements = elements_in_bucket_,
-                                  .unit = flat_unit(rank_.model)},
-                       builder_.last(Stream::compute));
-    if (joined != no_buffer) builder_.free(joined, builder_.last(Stream::reduce));
+                                  .unit = flat_unit(rank_.model)});
 }
 
-/// grads_in_partition: one tensor for the whole gradients of all overlapping parameters, made at the first.
+void DeepSpeedPartitioned::copy_piece(BufferId from, BufferId to, std::uint64_t elements) {
+    if (elements > 0)
+        builder_.on_stream(
+            reduction_stream(),
+            Accumulate{.from = {from}, .to = {to}, .unit = flat_unit(rank_.model), .elements = elements});
+}
+
+std::uint64_t DeepSpeedPartitioned::owned_in_bucket() const {
+    std::uint64_t elements = 0;
+    for (const InBucket& entry : in_bucket_) elements += owned_elements_[entry.parameter];
+    return elements;
+}
+
+/// grads_in_partition: one tensor for the whole gradients of all overlapping parameters, made at the first,
+/// on the stream that has reduced them. source: reduce_ipg_grads, copy_grads_in_partition
 void DeepSpeedPartitioned::copy_to_partition(const InBucket& entry) {
     if (offloads_optimizer(rank_)) return send_to_host(entry.parameter);
     if (whole_ == no_buffer)
         whole_ = builder_.allocate(flat_buffer(rank_, BufferRole::gradients, Category::gradients,
-                                               rank_.training.parameter_dtype, share_.whole_numel));
-    builder_.on_stream(Stream::compute,
-                       Accumulate{.from = {entry.own != no_buffer ? entry.own : buckets_.front()},
+                                               rank_.training.parameter_dtype, share_.whole_numel),
+                                   reduction_stream());
+    builder_.on_stream(reduction_stream(),
+                       Accumulate{.from = {entry.own != no_buffer ? entry.own : buckets_[filling_]},
                                   .to = {whole_},
                                   .unit = entry.parameter,
-                                  .elements = rank_.model.parameters[entry.parameter].numel},
-                       builder_.last(Stream::reduce));
+                                  .elements = rank_.model.parameters[entry.parameter].numel});
 }
 
 /// Between micro-batches the whole gradient, 16 bit, is brought back, added to and sent again; the last one
 /// sends the owned part alone, wide. All on the stream that has reduced it.
 /// source: async_accumulate_grad_in_cpu_via_gpu, async_inplace_copy_grad_to_fp32_buffer_from_gpu
 void DeepSpeedPartitioned::send_to_host(std::uint32_t p) {
-    const Stream stream = rank_.options.overlap_comm ? Stream::reduce : Stream::compute;
+    const Stream stream = reduction_stream();
     const auto copy = [&](CopyPath path, std::uint64_t elements, DType dtype) {
         copy_in_line(builder_, stream,
                      {.path = path,
@@ -222,16 +287,16 @@ void DeepSpeedPartitioned::give_up_kept(std::uint32_t p) {
 
 void DeepSpeedPartitioned::finish_reduction() {
     reduce_bucket();
-    for (const BufferId buffer : std::exchange(left_over_, {}))
-        builder_.free(buffer, builder_.last(Stream::reduce));
+    if (overlaps()) builder_.wait_for_all();  // independent_gradient_partition_epilogue: synchronize
+    free_reduced();
+    for (const BufferId buffer : std::exchange(left_over_, {})) builder_.free(buffer);
     if (averaged_owned_.empty()) {
         averaged_owned_ = std::exchange(owned_, {});
     } else {
         for (std::size_t i = 0; i < owned_.size(); ++i) {
             builder_.on_stream(
                 Stream::compute,
-                Accumulate{.from = {owned_[i]}, .to = {averaged_owned_[i]}, .always_add = true},
-                builder_.last(Stream::reduce));
+                Accumulate{.from = {owned_[i]}, .to = {averaged_owned_[i]}, .always_add = true});
             builder_.free(owned_[i]);
         }
         owned_.clear();

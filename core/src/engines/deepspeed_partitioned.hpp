@@ -28,6 +28,11 @@ private:
         std::uint32_t parameter = 0;
         BufferId own = no_buffer;  ///< its gradient where it was not copied into the bucket
     };
+    /// A tensor that is reduced, or the bucket as far as it is filled.
+    struct Piece {
+        BufferId buffer = no_buffer;
+        std::uint64_t elements = 0;
+    };
 
     DType master_dtype() const { return partitioned_master_dtype(rank_); }
     bool is_stage_2() const { return rank_.training.zero_stage == 2; }
@@ -46,12 +51,22 @@ private:
                bytes_per_element(rank_.training.gradient_dtype) >
                    bytes_per_element(rank_.training.parameter_dtype);
     }
+    bool overlaps() const { return rank_.options.overlap_comm; }
+    /// Of all that happens to a bucket.
+    Stream reduction_stream() const { return overlaps() ? Stream::reduce : Stream::compute; }
     void allocate_buckets();
     void free_buckets();
     void keep(std::uint32_t parameter, BufferId gradient);
     void add_to_bucket(std::uint32_t parameter, BufferId gradient);
     void reduce_bucket();
-    void flatten_and_reduce();
+    std::vector<Piece> pieces_of_bucket() const;
+    std::uint64_t owned_in_bucket() const;
+    std::vector<OperationId> flatten_and_reduce();
+    void order_streams();
+    void reduce(BufferId operand);
+    void copy_piece(BufferId from, BufferId to, std::uint64_t elements);
+    void give_up_own(const InBucket& entry, const std::vector<OperationId>& taken);
+    void free_reduced();
     void copy_to_partition(const InBucket& entry);
     void send_to_host(std::uint32_t parameter);
     void give_up_kept(std::uint32_t parameter);
@@ -69,6 +84,7 @@ private:
     BufferId master_ = no_buffer;
     std::vector<BufferId> states_, lazy_states_;
     std::vector<BufferId> buckets_;  ///< one, or two with overlap_comm
+    std::size_t filling_ = 0;        ///< the bucket that gradients go to
     std::uint64_t elements_in_bucket_ = 0;
     std::vector<InBucket> in_bucket_;
     std::vector<BufferId> kept_;     ///< by parameter: stage 1, until the last backward
@@ -77,6 +93,7 @@ private:
     std::vector<BufferId> owned_,
         averaged_owned_;               ///< the same where gradients stay where autograd left them
     std::vector<BufferId> left_over_;  ///< stage 1: freed when the reduction has ended
+    std::vector<BufferId> reduced_;    ///< that the last reduction may still use
     bool reducing_ = false, last_ = false;
 };
 

@@ -48,6 +48,61 @@ TEST(DeepSpeedReduction, CopiesOneGradientOutOfTheBucketAtATime) {
     }
 }
 
+constexpr const char* overlapping =
+    R"({"zero_optimization": {"overlap_comm": true, "reduce_bucket_size": 20000}})";
+constexpr const char* in_line =
+    R"({"zero_optimization": {"overlap_comm": false, "reduce_bucket_size": 20000}})";
+
+TEST(DeepSpeedReduction, CopiesOnTheStreamThatHasReduced) {
+    for (const auto& [json, stream] : {std::pair{overlapping, Stream::reduce}, {in_line, Stream::compute}})
+        for (const Operation& copy : copies_to_partition(run_engine(reducing(2, json)).programs.front()))
+            EXPECT_EQ(copy.stream, stream) << json;
+}
+
+TEST(DeepSpeedReduction, FillsOneBucketWhileTheOtherIsReduced) {
+    // The bucket that is filled was reduced two reductions ago: what computes has waited for that.
+    const StepProgram program = run_engine(reducing(2, overlapping)).programs.front();
+    std::vector<BufferId> joined;
+    for (const Operation& operation : program.step.back().operations)
+        if (const auto* a = std::get_if<Accumulate>(&operation.body))
+            if (program.buffers[a->from.buffer].elements == 20000 && a->elements > 0 &&
+                program.buffers[a->to.buffer].role == BufferRole::gradient_bucket)
+                joined.push_back(a->from.buffer);
+    ASSERT_GT(joined.size(), 2U);
+    for (std::size_t i = 2; i < joined.size(); ++i) EXPECT_NE(joined[i], joined[i - 1]);
+    EXPECT_EQ(joined[0], joined[2]);
+}
+
+TEST(DeepSpeedReduction, FlattensTheBucketAndCopiesBackWhatIsOwned) {
+    const Scenario scenario = reducing(2, "{}");
+    const StepProgram program = run_engine(scenario).programs.front();
+    std::uint64_t flattened = 0, copied_back = 0, bucket = 500'000'000;
+    for (const Operation& operation : program.step.back().operations)
+        if (const auto* a = std::get_if<Accumulate>(&operation.body)) {
+            const Buffer &from = program.buffers[a->from.buffer], &to = program.buffers[a->to.buffer];
+            if (from.role != BufferRole::gradient_bucket || to.role != BufferRole::gradient_bucket) continue;
+            (from.elements == bucket ? flattened : copied_back) += a->elements;
+        }
+    EXPECT_EQ(flattened, scenario.model.parameter_count());
+    // Of 4 ranks; the partitions' ends are aligned.
+    EXPECT_NEAR(static_cast<double>(copied_back), static_cast<double>(flattened) / 4, 8);
+}
+
+TEST(DeepSpeedReduction, OverlapShortensTheStep) {
+    // Never less than what computes, nor than what is reduced.
+    const auto timeline = [](std::uint32_t stage, const char* json) {
+        Scenario scenario = reducing(stage, json);
+        scenario.training.sequence_length = 512;
+        return closed_form_step(make_plan(scenario));
+    };
+    for (const std::uint32_t stage : {1U, 2U}) {
+        const StepTimeline beside = timeline(stage, overlapping), behind = timeline(stage, in_line);
+        EXPECT_LT(beside.step_time_s, behind.step_time_s) << stage;
+        EXPECT_LT(beside.exposed_communication_s, behind.exposed_communication_s) << stage;
+        EXPECT_GT(beside.step_time_s, beside.compute_s) << stage;
+    }
+}
+
 TEST(DeepSpeedReduction, TakesAsLongFromALargeBucketAsFromASmallOne) {
     // small_llama's gradients all fit in either.
     const auto step = [](const char* json) {

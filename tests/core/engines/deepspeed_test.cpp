@@ -101,6 +101,16 @@ const Mode modes[] = {
      [](TrainingConfig& t) {
          t.deepspeed_json = R"({"zero_optimization": {"reduce_bucket_size": 5000, "overlap_comm": true}})";
      }},
+    {"stage2_two_buckets", 2, DType::bf16,
+     [](TrainingConfig& t) {
+         t.deepspeed_json = R"({"zero_optimization": {"reduce_bucket_size": 20000, "overlap_comm": true}})";
+         t.gradient_accumulation_steps = 3;
+     }},
+    {"stage2_a_reduction_a_rank", 2, DType::bf16,
+     [](TrainingConfig& t) {
+         t.deepspeed_json = R"({"zero_optimization": {"reduce_bucket_size": 20000, "overlap_comm": true,
+             "use_multi_rank_bucket_allreduce": false}})";
+     }},
     {"stage2_not_contiguous", 2, DType::bf16,
      [](TrainingConfig& t) {
          t.deepspeed_json = R"({"zero_optimization": {"contiguous_gradients": false}})";

@@ -103,11 +103,12 @@ private:
         }
         if (const auto* a = std::get_if<Allocate>(&operation.body)) {
             if (!live_.insert(a->buffer).second) complain(section, i, "allocates a live buffer");
+            pools_[a->buffer] = static_cast<std::size_t>(operation.stream);
         } else if (const auto* f = std::get_if<Free>(&operation.body)) {
             host_ = waited;
             if (live_.erase(f->buffer) == 0) complain(section, i, "frees a dead buffer");
             for (const Event& e : history_[f->buffer])
-                if (e.stream != 0 && host_[e.stream] < e.position)
+                if (e.stream != 0 && e.stream != pools_[f->buffer] && host_[e.stream] < e.position)
                     complain(section, i, "frees a buffer in use");
             history_.erase(f->buffer);
         } else if (std::holds_alternative<Wait>(operation.body)) {
@@ -140,6 +141,7 @@ private:
 
     const StepProgram& program_;
     std::set<BufferId> live_;
+    std::map<BufferId, std::size_t> pools_;  ///< the stream that was current at its allocation
     std::map<BufferId, std::vector<Event>> history_;
     Clock host_{}, issued_{};
     std::array<Clock, stream_count> stream_end_{};

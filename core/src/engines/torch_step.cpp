@@ -45,7 +45,15 @@ void TorchOptimizer::step() {
                                                      .category = Category::temporaries,
                                                      .dtype = tensor.dtype,
                                                      .elements = tensor.elements}));
+    // Gradients that are finished are on their way before anything is stepped: the device steps its share
+    // beside the host. source: torchao/optim/cpu_offload.py (backward_hook, step)
+    if (training_.offload_parameters == OffloadTarget::none)
+        for (OwnedParameter& parameter : parameters_)
+            if (parameter.gradient != no_buffer && parameter.sent_in != builder_.section_number())
+                gradient_complete(parameter);
     for (const OwnedParameter& parameter : parameters_) step_one(parameter);
+    // step: the host waits until the new values are back, before any gradient is freed.
+    if (offloads() && steps_on_host()) builder_.wait_for_all();
     for (const BufferId buffer : temporaries) builder_.free(buffer);
 }
 

@@ -131,6 +131,40 @@ TEST(Offload, FsdpBringsShardsToEveryGatherAndSendsGradients) {
     }
 }
 
+// Each gradient's way to the host, the step there and the way back overlap with those of the next one.
+TEST(Offload, AlmostAllTakesNoLongerThanAll) {
+    for (const EngineKind engine : {EngineKind::ddp, EngineKind::fsdp2}) {
+        Scenario scenario = offloading(engine, 2, engine == EngineKind::ddp ? 0 : 3);
+        scenario.training.offload_optimizer = OffloadTarget::cpu;
+        const auto step = [&](double fraction) {
+            scenario.training.offload_fraction = fraction;
+            return closed_form_step(make_plan(scenario)).step_time_s;
+        };
+        // What stays is stepped on the device in between: a kernel a parameter.
+        const double kernels = 10e-6 * static_cast<double>(scenario.model.parameters.size());
+        EXPECT_LT(step(0.99), step(1) + kernels) << to_string(engine);
+    }
+}
+
+TEST(Offload, NoGradientsCopyWaitsForAStepOnTheDevice) {
+    for (const EngineKind engine : {EngineKind::ddp, EngineKind::fsdp2}) {
+        Scenario scenario = offloading(engine, 2, engine == EngineKind::ddp ? 0 : 3);
+        scenario.training.offload_optimizer = OffloadTarget::cpu;
+        scenario.training.offload_fraction = 0.5;
+        std::size_t copies = 0;
+        for (const Section& section : first_program(scenario).step)
+            for (const Operation& operation : section.operations) {
+                const auto* copy = std::get_if<HostCopy>(&operation.body);
+                if (copy == nullptr || copy->path != CopyPath::to_host) continue;
+                ++copies;
+                for (const OperationId wait : operation.waits)
+                    EXPECT_FALSE(std::holds_alternative<OptimizerStep>(section.operations[wait].body))
+                        << to_string(engine);
+            }
+        EXPECT_EQ(copies, scenario.model.parameters.size()) << to_string(engine);
+    }
+}
+
 TEST(Offload, AFractionOfEveryParameterIsSteppedOnTheHost) {
     Scenario scenario = offloading(EngineKind::single, 1, 0);
     scenario.training.offload_optimizer = OffloadTarget::cpu;

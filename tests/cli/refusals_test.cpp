@@ -67,5 +67,17 @@ TEST(LargestSizes, EndWithOneStatusInEveryForm) {
     }
 }
 
+TEST(Refusals, SayWhereAModelFileHasNoName) {
+    const TemporaryFolder folder;
+    expect_refused({"plan", "--scenario", folder.file("e.json", R"({"model": {"file": ""}})")},
+                   {"e.json: /model/file: there is no file"});
+}
+
+TEST(Refusals, TakeAFileWhoseNameIsNotUtf8) {
+    const TemporaryFolder folder;
+    for (const char* flag : {"--model", "--calibration"})
+        expect_refused({"plan", flag, folder.file("\xff.json", "{}")}, {"/"});
+}
+
 }  // namespace
 }  // namespace zeroplan::test

@@ -46,7 +46,7 @@ Setting model_setting(const std::string& name_or_path, const std::string& origin
     // What may throw comes before the list: GCC 12 destroys elements of one that were never made.
     const std::string value = preset ? name_or_path : existing_path(kind, name_or_path, origin);
     const nlohmann::json model{{preset ? "preset" : "file", value}};
-    return {"/model", model.dump(), origin};
+    return {"/model", model.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), origin};
 }
 
 Setting topology_setting(const std::string& name_or_path, const std::string& origin) {
@@ -68,7 +68,8 @@ Setting calibration_setting(const std::string& paths, const std::string& origin)
         list.push_back(std::filesystem::absolute(path).lexically_normal().string());
         begin = end + 1;
     }
-    return {"/cluster/calibration", list.dump(), origin};
+    return {"/cluster/calibration", list.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace),
+            origin};
 }
 
 }  // namespace zeroplan

@@ -43,8 +43,11 @@ void make_model_path_absolute(json& document, const std::string& scenario_file) 
     const auto file = model->find("file");
     if (file == model->end() || !file->is_string()) return;
     namespace fs = std::filesystem;
-    const fs::path base = fs::path(scenario_file).parent_path();
-    *file = fs::absolute(base / file->get<std::string>()).lexically_normal().string();
+    const fs::path given = file->get<std::string>(), base = fs::path(scenario_file).parent_path();
+    std::error_code error;
+    const fs::path absolute = fs::absolute(base / given, error);
+    if (given.empty() || error) return;  // whoever opens it says so, with its place
+    *file = absolute.lexically_normal().string();
 }
 
 /// The job that a model preset comes with, its "defaults": what the scenario doesn't say.

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "cli/expect_refused.hpp"
 #include "cli/run_program.hpp"
 
 namespace zeroplan::test {
@@ -227,6 +228,21 @@ TEST_F(WhatIfCommand, BadInputIsOneClearErrorAndExitStatusTwo) {
         EXPECT_EQ(outcome.out, "");
         for (const std::string& part : wrong.expected) EXPECT_THAT(outcome.err, HasSubstr(part));
     }
+}
+
+TEST_F(WhatIfCommand, TakesOneStatementOfTheBackgroundAndNamesItsFile) {
+    const std::string own =
+        folder_.file("own.json", R"({"model": {"preset": "gpt2"}, "what_if": {"placement": "spread"}})");
+    const auto background = [&](const std::string& job) {
+        return folder_.file("a.json",
+                            R"({"model": {"preset": "gpt2"}, "what_if": {"background": )" + job + "}}");
+    };
+    expect_refused({"sim", "--scenario",
+                    background(R"({"file": "own.json", "scenario": {"model": {"preset": "gpt2"}}})")},
+                   {"/what_if/background/scenario", "both \"file\" and \"scenario\"", "keep one of the two"});
+    expect_refused({"sim", "--scenario", background(R"({"file": ""})")}, {"/what_if/background/file"});
+    expect_refused({"sim", "--model", "gpt2", "--background", own},
+                   {own + ": /what_if: the job in the background has a what_if of its own"});
 }
 
 }  // namespace

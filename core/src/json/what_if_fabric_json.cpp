@@ -45,7 +45,11 @@ Placement read_placement(const ObjectReader& reader, std::uint64_t nodes) {
 
 Scenario resolve_background(const ObjectReader& reader) {
     ScenarioRequest request;
+    if (reader.has("file") && reader.has("scenario"))
+        reader.fail("scenario", "the job in the background has both \"file\" and \"scenario\"",
+                    "keep one of the two");
     if (const auto file = reader.string("file")) {
+        if (file->empty()) reader.fail("file", "the file of the job in the background has no name");
         namespace fs = std::filesystem;
         request.file = (fs::path(reader.place().file).parent_path() / *file).string();
     } else if (const json* scenario = reader.find("scenario")) {
@@ -57,8 +61,9 @@ Scenario resolve_background(const ObjectReader& reader) {
     // Before it is resolved: jobs behind jobs would never end.
     const json merged = json::parse(merged_scenario_json(request));
     if (const auto own = merged.find("what_if"); own != merged.end() && !own->empty())
-        reader.fail("scenario", "the job in the background has a what_if of its own",
-                    "leave it out: links and ranks are those of this scenario");
+        throw Error(ErrorCode::invalid_input, "the job in the background has a what_if of its own",
+                    "leave it out: links and ranks are those of the scenario that it is in the background of",
+                    request.file.empty() ? reader.place("scenario") : ErrorPlace{request.file, "/what_if"});
     return resolve_scenario(request);
 }
 

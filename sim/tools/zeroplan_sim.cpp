@@ -160,12 +160,13 @@ void add_nccl_flags(CLI::App& app, Flags& flags) {
 }
 
 void add_nccl_settings(const CLI::App& app, Flags& flags) {
-    const auto add = [&](const char* flag, const char* pointer, const std::string& value) {
-        if (app.count(flag) > 0) flags.scenario.more.push_back(zeroplan::text_setting(pointer, value, flag));
+    std::vector<zeroplan::Setting>& settings = flags.scenario.more;
+    const auto add_word = [&](const char* flag, const char* pointer, const std::string& word) {
+        if (app.count(flag) > 0) settings.push_back(zeroplan::word_setting(pointer, word, flag));
     };
-    add("--nccl-algo", "/cluster/nccl/algorithm", flags.nccl_algorithm);
-    add("--nccl-proto", "/cluster/nccl/protocol", flags.nccl_protocol);
-    add("--sharp", "/cluster/inter_node/sharp", "true");
+    add_word("--nccl-algo", "/cluster/nccl/algorithm", flags.nccl_algorithm);
+    add_word("--nccl-proto", "/cluster/nccl/protocol", flags.nccl_protocol);
+    if (flags.sharp) settings.push_back({"/cluster/inter_node/sharp", "true", "--sharp"});
 }
 
 }  // namespace

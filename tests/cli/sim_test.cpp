@@ -97,6 +97,11 @@ TEST_F(Sim, SaysWhereAForcedAlgorithmFitsNoCollective) {
     EXPECT_EQ(result.status, 0) << result.err;
     EXPECT_THAT(result.out, HasSubstr("cluster.nccl forces tree"));
     EXPECT_EQ(zeroplan(gpt2({"--nccl-algo", "rings"})).status, 2);
+    for (const char* flag : {"--nccl-algo", "--nccl-proto"}) {
+        const Outcome null = zeroplan(gpt2({flag, "null"}));
+        EXPECT_EQ(null.status, 2) << flag;
+        EXPECT_THAT(null.err, HasSubstr("cannot be \"null\"")) << flag;
+    }
 }
 
 TEST_F(Sim, QuietPrintsNothing) {

@@ -20,6 +20,10 @@ namespace {
 using nlohmann::json;
 
 constexpr double largest_figure = 1e15, longest_s = 1e5;
+/// Less than the worst kernel or link reaches of its rate, and enough that no time or its interval overflows.
+constexpr double least_share = 1e-4;
+/// A byte a second for a rate; a count or exponent this small is none that was measured either.
+constexpr double least_rate = 1, least_figure = 1e-6;
 constexpr std::uint64_t most_ranks = 1'000'000, most_channels = 64;
 
 std::vector<std::string> constant_names() {
@@ -30,15 +34,29 @@ std::vector<std::string> constant_names() {
     return names;
 }
 
+bool is_share(const std::string& name) {
+    return name.find("efficiency") != std::string::npos || name.find("share") != std::string::npos;
+}
+
+/// Times and sizes may be nothing at all.
+double least_of(const std::string& name) {
+    if (is_share(name)) return least_share;
+    if (name.ends_with("_per_s")) return least_rate;
+    return name.ends_with("_s") || name.ends_with("_bytes") ? 0 : least_figure;
+}
+
 /// Nothing reaches more than all of a rate; counts are whole.
 std::optional<double> read_constant(const ObjectReader& reader, const std::string& name) {
     if (name == "nccl_channels") {
         const auto count = reader.integer(name, 1, most_channels);
         return count ? std::optional<double>(static_cast<double>(*count)) : std::nullopt;
     }
-    const bool is_share =
-        name.find("efficiency") != std::string::npos || name.find("share") != std::string::npos;
-    return reader.number(name, 0, is_share ? 1 : largest_figure);
+    const auto figure = reader.number(name, 0, is_share(name) ? 1 : largest_figure);
+    if (figure && *figure > 0 && *figure < least_of(name))
+        reader.fail(name, fmt::format("{} is {}, but at least {} is expected", name, *figure, least_of(name)),
+                    is_share(name) ? "give the share of the rate that was reached, as 0.7, or leave it out"
+                                   : "give what was measured in the unit of its name, or leave it out");
+    return figure;
 }
 
 void read_constants(const ObjectReader& reader, Calibration& result) {
@@ -48,9 +66,7 @@ void read_constants(const ObjectReader& reader, Calibration& result) {
     for (const auto& [name, value] : reader.value().items()) {
         const auto number = read_constant(reader, name);
         if (!number) continue;
-        const bool may_be_zero =
-            (name.ends_with("_s") && !name.ends_with("_per_s")) || name.ends_with("_bytes");
-        if (*number == 0 && !may_be_zero)
+        if (*number == 0 && least_of(name) > 0)
             reader.fail(name, fmt::format("{} cannot be 0", name), "give what was measured, or leave it out");
         const auto [entry, is_new] = result.constants.try_emplace(name, *number);
         if (!is_new && entry->second != *number)
@@ -91,14 +107,37 @@ MeasuredPoint read_point(const ObjectReader& reader) {
     return point;
 }
 
+auto key_of(const MeasuredPoint& point) {
+    return std::tuple{point.kind, point.ranks, point.nodes, point.bytes};
+}
+
+/// Among those measured, which stay sorted. Nobody can tell which of two times of one size is meant.
+void add_point(const MeasuredPoint& point, const ObjectReader& reader, Calibration& result) {
+    std::vector<MeasuredPoint>& points = result.collectives;
+    const auto after = std::upper_bound(
+        points.begin(), points.end(), point,
+        [](const MeasuredPoint& a, const MeasuredPoint& b) { return key_of(a) < key_of(b); });
+    if (after != points.begin()) {
+        const MeasuredPoint& before = *std::prev(after);
+        if (key_of(before) == key_of(point) && before.seconds != point.seconds)
+            reader.fail(
+                "measured",
+                fmt::format("{} of {:.0f} bytes on {} ranks takes {} s here, but {} s in another point",
+                            to_string(point.kind), point.bytes, point.ranks, point.seconds, before.seconds),
+                "keep one of the two");
+    }
+    points.insert(after, point);
+}
+
 void read_points(const ObjectReader& reader, Calibration& result) {
     const json* list = reader.find("collectives");
     if (list == nullptr) return;
     if (!list->is_array()) reader.fail("collectives", "\"collectives\" is a list of measured points");
     const ErrorPlace place = reader.place("collectives");
-    for (std::size_t i = 0; i < list->size(); ++i)
-        result.collectives.push_back(
-            read_point(ObjectReader((*list)[i], {place.file, fmt::format("{}/{}", place.pointer, i)})));
+    for (std::size_t i = 0; i < list->size(); ++i) {
+        const ObjectReader point((*list)[i], {place.file, fmt::format("{}/{}", place.pointer, i)});
+        add_point(read_point(point), point, result);
+    }
 }
 
 RingChannels read_ring(const ObjectReader& graph) {
@@ -179,13 +218,6 @@ Calibration read_calibration(const json& value, const ErrorPlace& place) {
             read_one(value[i], {place.file, fmt::format("{}/{}", place.pointer, i)}, result);
     else
         read_one(value, place, result);
-    std::stable_sort(result.collectives.begin(), result.collectives.end(),
-                     [](const MeasuredPoint& a, const MeasuredPoint& b) {
-                         const auto key = [](const MeasuredPoint& p) {
-                             return std::tuple{p.kind, p.ranks, p.nodes, p.bytes};
-                         };
-                         return key(a) < key(b);
-                     });
     return result;
 }
 

@@ -63,6 +63,29 @@ TEST(CalibrationJson, RefusesFiguresThatNoMachineHas) {
     EXPECT_THAT(error_of(R"({"graphs": [{"pattern": "ring", "chanels": 4}]})"), HasSubstr("channels"));
 }
 
+TEST(CalibrationJson, RefusesSharesAndRatesOfNearlyNothing) {
+    for (const char* text : {R"({"constants": {"gemm_efficiency_hopper": 1e-300}})",
+                             R"({"constants": {"memory_efficiency": 1e-320}})"})
+        EXPECT_THAT(error_of(text), HasSubstr("at least 0.0001 is expected\n  give the share of the rate"));
+    EXPECT_THAT(error_of(R"({"constants": {"gemm_efficiency_hopper": 1e-300}})"),
+                HasSubstr("cal.json: /constants/gemm_efficiency_hopper: gemm_efficiency_hopper is 1e-300"));
+    EXPECT_THAT(error_of(R"({"constants": {"host_core_bytes_per_s": 0.5}})"),
+                HasSubstr("at least 1 is expected"));
+    EXPECT_EQ(error_of(R"({"constants": {"memory_efficiency": 0.0001, "kernel_start_s": 1e-9}})"), "none");
+}
+
+TEST(CalibrationJson, RefusesTwoTimesOfOneSize) {
+    const auto points = [](const char* second) {
+        const std::string point =
+            R"({"collective": "all_gather", "ranks": 8, "bytes": 4096, "measured": {"time_s": )";
+        return R"({"collectives": [)" + point + "0.1}}, " + point + second + "}}]}";
+    };
+    EXPECT_THAT(error_of(points("0.2").c_str()),
+                HasSubstr("cal.json: /collectives/1/measured: all_gather of 4096 bytes on 8 ranks takes "
+                          "0.2 s here, but 0.1 s in another point\n  keep one of the two"));
+    EXPECT_EQ(read(points("0.1").c_str()).collectives.size(), 2U);
+}
+
 TEST(CalibrationJson, RefusesWhatNothingUsesAndContradictions) {
     EXPECT_THAT(error_of(R"({"constants": {"gemm_efficiency_hoper": 0.5}})"),
                 HasSubstr("gemm_efficiency_hopper"));

@@ -79,7 +79,23 @@ std::string last_words(const std::string& output) {
     return "its last words: " + output.substr(begin == std::string::npos ? 0 : begin + 1, end - begin);
 }
 
+/// Signals that come from outside, not from what the program does.
+bool is_from_outside(int signal) {
+    for (const int outside : {SIGKILL, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGXCPU})
+        if (signal == outside) return true;
+    return false;
+}
+
+[[noreturn]] void report_killed(int signal) {
+    throw Error(ErrorCode::run_failed,
+                fmt::format("the simulation was killed by signal {} ({})", signal, strsignal(signal)),
+                signal == SIGKILL ? "often by the kernel for want of memory (its log says so): free some, or "
+                                    "simulate fewer GPUs; `zeroplan plan` and the closed form need little"
+                                  : "somebody or a limit ended it: run it again");
+}
+
 [[noreturn]] void report(int status, const std::string& output) {
+    if (WIFSIGNALED(status) && is_from_outside(WTERMSIG(status))) report_killed(WTERMSIG(status));
     const std::string how = WIFSIGNALED(status) ? fmt::format("was ended by signal {} ({})", WTERMSIG(status),
                                                               strsignal(WTERMSIG(status)))
                                                 : fmt::format("ended with status {}", WEXITSTATUS(status));

@@ -46,8 +46,19 @@ TEST(RunInChild, PassesOnWhatItThrew) {
 }
 
 TEST(RunInChild, SaysSoIfItEndedWithoutAWord) {
-    const Error error = error_of([] { std::raise(SIGKILL); });
-    EXPECT_NE(error.message().find("without a word"), std::string::npos) << error.what();
+    const Error error = error_of([] { std::_Exit(4); });
+    EXPECT_NE(error.message().find("status 4, without a word"), std::string::npos) << error.what();
+    EXPECT_NE(error.hint().find("mistake of the program"), std::string::npos) << error.hint();
+}
+
+TEST(RunInChild, IsNoMistakeOfTheProgramIfItWasKilled) {
+    const Error killed = error_of([] { std::raise(SIGKILL); });
+    EXPECT_EQ(killed.exit_status(), 3);
+    EXPECT_EQ(killed.message(), "the simulation was killed by signal 9 (Killed)");
+    EXPECT_NE(killed.hint().find("memory"), std::string::npos) << killed.hint();
+    const Error terminated = error_of([] { std::raise(SIGTERM); });
+    EXPECT_EQ(terminated.message(), "the simulation was killed by signal 15 (Terminated)");
+    EXPECT_EQ(terminated.hint().find("mistake"), std::string::npos) << terminated.hint();
 }
 
 TEST(RunInChild, TakesMuchOutput) {

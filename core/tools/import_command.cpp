@@ -110,10 +110,15 @@ int run_import(const ImportFlags& flags) {
     drop_what_is_told(import, flags);
     const bool is_memory =
         import.kind == ImportKind::oom_message || import.kind == ImportKind::deepspeed_memory;
-    if (is_memory && names_a_model(flags)) set_against(import, command::plan(flags.scenario));
+    std::function<void()> save = [] {};
+    if (is_memory && names_a_model(flags)) {
+        const Plan plan = command::plan(flags.scenario);
+        set_against(import, plan);
+        save = command::save_step(flags.scenario, plan.scenario);
+    }
     const std::string scenario = scenario_of(flags, import);
     const std::string output = output_text(flags, import, scenario);
-    command::deliver({command::file_step(flags.output_file, [&] { return output; }),
+    command::deliver({save, command::file_step(flags.output_file, [&] { return output; }),
                       [&] { report(flags, import, scenario); }});
     return import.rejected() ? 1 : 0;
 }

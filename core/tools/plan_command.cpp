@@ -71,7 +71,8 @@ int run_plan(const PlanFlags& flags) {
     }
     const Plan& plan = *planned;
     command::deliver(
-        {command::file_step(flags.csv, [&] { return plan_csv(plan); }),
+        {command::save_step(flags.scenario, plan.scenario),
+         command::file_step(flags.csv, [&] { return plan_csv(plan); }),
          command::file_step(flags.snapshot, [&] { return memory_snapshot(plan, plan.memory.worst_group); }),
          [&] { report(plan, flags); }});
     return plan.memory.verdict == Verdict::does_not_fit ? 1 : 0;

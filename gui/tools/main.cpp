@@ -109,7 +109,8 @@ std::optional<ScenarioRequest> request_of(Arguments& arguments) {
                "give one of them");
     if (!arguments.scenario.empty()) arguments.flags.scenario = arguments.scenario;
     arguments.flags.more = command::what_if_settings(arguments.what_if);
-    if (!arguments.flags.save_scenario.empty()) (void)command::resolve(arguments.flags);
+    if (!arguments.flags.save_scenario.empty())
+        command::deliver({command::save_step(arguments.flags, command::resolve(arguments.flags))});
     ScenarioRequest request = command::to_request(arguments.flags);
     if (request.file.empty() && request.settings.empty()) return std::nullopt;
     return request;

@@ -74,7 +74,8 @@ bool agrees(const Plan& plan, const RunReport& report) {
 void prepare_files(const RunFlags& flags, const Plan& plan) {
     command::check_writable({flags.trace, flags.scenario.save_scenario});
     if (!flags.scenario.save_scenario.empty())
-        write_text_file(flags.scenario.save_scenario, scenario_json(plan.scenario) + "\n");
+        command::deliver({command::file_step(flags.scenario.save_scenario,
+                                             [&] { return scenario_json(plan.scenario) + "\n"; })});
 }
 
 void show(const RunFlags& flags, const Plan& plan, const RunReport& report) {

@@ -137,7 +137,8 @@ int simulate_and_report(const Flags& flags) {
     progress.clear();
     for (zeroplan::Warning& warning : zeroplan::forced_choice_warnings(plan))
         plan.warnings.push_back(std::move(warning));
-    deliver({file_step(flags.trace, [&] { return zeroplan::trace_json(plan, step.rank_groups); }),
+    deliver({save_step(flags.scenario, plan.scenario),
+             file_step(flags.trace, [&] { return zeroplan::trace_json(plan, step.rank_groups); }),
              file_step(flags.csv, [&] { return zeroplan::step_csv(plan, step.rank_groups); }),
              file_step(flags.tuner, [&] { return zeroplan::nccl_tuner_csv(plan); }),
              [&] { write_chakra(chakra, plan); }, [&] { report(flags, plan, step, extras); }});

@@ -77,6 +77,12 @@ INSTANTIATE_TEST_SUITE_P(
         Written{"plan_csv", {"plan", "--model", "gpt2"}, "zeroplan", "--csv", "Peak of a steady step"},
         Written{
             "plan_snapshot", {"plan", "--model", "gpt2"}, "zeroplan", "--snapshot", "Peak of a steady step"},
+        Written{"plan_scenario",
+                {"plan", "--model", "gpt2"},
+                "zeroplan",
+                "--save-scenario",
+                "Peak of a steady step"},
+        Written{"sim_scenario", gpt2, "zeroplan-sim", "--save-scenario", "tokens/s"},
         Written{"sim_trace", gpt2, "zeroplan-sim", "--trace", "tokens/s"},
         Written{"sim_csv", gpt2, "zeroplan-sim", "--csv", "tokens/s"},
         Written{"run_trace", short_run, "zeroplan-run", "--trace", "Training completed successfully"}),
@@ -183,6 +189,23 @@ TEST(TwoResults, AreNotWrittenToOneNewFileThatIsSpeltInTwoWays) {
         }
     EXPECT_TRUE(std::filesystem::is_empty(folder.path("")));
     std::filesystem::current_path(before);
+}
+
+TEST(SavedScenario, IsNotLeftByACommandThatIsRefused) {
+    const TemporaryFolder folder;
+    const std::string saved = folder.path("s.json");
+    EXPECT_EQ(zeroplan({"plan", "--model", "gpt2", "--engine", "deepspeed", "--zero", "3", "--pp", "2",
+                        "--gpus", "4", "--save-scenario", saved})
+                  .status,
+              2);
+    EXPECT_FALSE(std::filesystem::exists(saved));
+    if (!std::filesystem::exists(std::string(ZEROPLAN_BIN_DIR) + "/zeroplan-sim"))
+        GTEST_SKIP() << "zeroplan-sim is not built";
+    EXPECT_EQ(zeroplan({"sim", "--model", "gpt2", "--chakra", folder.path("c"), "--straggler", "0=0.9",
+                        "--save-scenario", saved})
+                  .status,
+              2);
+    EXPECT_TRUE(std::filesystem::is_empty(folder.path("")));
 }
 
 TEST(FileSizeLimit, IsAnErrorOfWritingAndLeavesNothing) {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include "zeroplan/command/output_files.hpp"
 #include "zeroplan/import.hpp"
 #include "zeroplan/remedies.hpp"
 #include "zeroplan/what_if_io.hpp"
@@ -199,12 +200,13 @@ ScenarioRequest to_request(const ScenarioFlags& flags) {
 }
 
 Scenario resolve(const ScenarioFlags& flags) {
-    const ScenarioRequest request = to_request(flags);
-    Scenario scenario = resolve_scenario(request);
-    if (!flags.save_scenario.empty())
-        write_text_file(flags.save_scenario,
-                        scenario_json(scenario, resolve_what_if(request, scenario)) + "\n");
-    return scenario;
+    return resolve_scenario(to_request(flags));
+}
+
+std::function<void()> save_step(const ScenarioFlags& flags, const Scenario& scenario) {
+    if (flags.save_scenario.empty()) return [] {};
+    const WhatIf what_if = resolve_what_if(to_request(flags), scenario);
+    return file_step(flags.save_scenario, [text = scenario_json(scenario, what_if) + "\n"] { return text; });
 }
 
 std::vector<Warning> import_warnings(const ScenarioFlags& flags, const Scenario& scenario) {

@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -26,12 +27,18 @@ struct ScenarioFlags {
 void add_scenario_flags(CLI::App& app, ScenarioFlags& flags);
 
 /// The file, then the flags in the order of the help text, then --set in the order typed. Beneath them lies
-/// what --deepspeed and --accelerate name. Throws Error for a file that has no sensible reading, for null,
-/// and for flags, or for these two files, that say different things of one key.
+/// what --deepspeed and --accelerate name. Throws Error for a file that has no sensible reading, for null
+/// as a flag's value (--set takes it: the default, whatever a file says), and for flags, or for these two
+/// files, that say different things of one key.
 ScenarioRequest to_request(const ScenarioFlags& flags);
 
-/// Resolves the scenario and writes it to --save-scenario if asked for.
+/// Throws Error for what resolve_scenario() refuses.
 Scenario resolve(const ScenarioFlags& flags);
+
+/// A step of deliver(): writes to --save-scenario, if asked for, what was resolved, its what-if included. For
+/// when the work is done: a command that is refused leaves no file. Throws at once for a what-if that has no
+/// sensible reading.
+std::function<void()> save_step(const ScenarioFlags& flags, const Scenario& scenario);
 
 /// What there is to say of the files that --deepspeed and --accelerate name, the model known.
 std::vector<Warning> import_warnings(const ScenarioFlags& flags, const Scenario& scenario);

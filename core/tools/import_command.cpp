@@ -59,6 +59,17 @@ ImportContext context_of(const ImportFlags& flags) {
     return context;
 }
 
+/// The file understood. A model that --model names takes the place of the one whose sizes stand in the file.
+Import understood(const ImportFlags& flags, const std::string& text, const ImportContext& context) {
+    Import import = import_text(text, flags.file, context);
+    if (!has_flag(flags, "--model")) return import;
+    std::erase_if(import.scenario.settings,
+                  [](const Setting& setting) { return setting.pointer.starts_with("/model/"); });
+    std::erase_if(import.findings,
+                  [](const ImportFinding& finding) { return finding.asks_for.starts_with("/model"); });
+    return import;
+}
+
 /// What the flags tell needs no asking for.
 void drop_what_is_told(Import& import, const ImportFlags& flags) {
     const ScenarioRequest request = request_of(flags, import);
@@ -104,9 +115,8 @@ int run_import(const ImportFlags& flags) {
     command::check_writable({flags.output_file});
     const std::string text = read_text_file(flags.file);
     ImportContext context = context_of(flags);
-    Import import = import_text(text, flags.file, context);
-    if (is_configuration(import))
-        import = import_text(text, flags.file, with_scenario(context, flags, import));
+    Import import = understood(flags, text, context);
+    if (is_configuration(import)) import = understood(flags, text, with_scenario(context, flags, import));
     drop_what_is_told(import, flags);
     const bool is_memory =
         import.kind == ImportKind::oom_message || import.kind == ImportKind::deepspeed_memory;

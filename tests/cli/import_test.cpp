@@ -25,6 +25,19 @@ TEST(ImportCommand, ExplainsADeepSpeedFile) {
     EXPECT_EQ(report["scenario"]["model"]["preset"], "llama-2-7b");
 }
 
+TEST(ImportCommand, MakesAScenarioOfAMegatronScript) {
+    const std::string script = file("launch/megatron_gpt.sh");
+    const Outcome outcome = zeroplan({"import", script, "--topology", "dgx-h100", "--json"});
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    const json scenario = json::parse(outcome.out)["scenario"];
+    EXPECT_EQ(scenario["training"]["gradient_accumulation_steps"], 8);  // 64 / 2 / (8 / 2 ranks)
+    EXPECT_EQ(scenario["training"]["offload_optimizer"], "cpu");
+    EXPECT_EQ(scenario["model"]["hidden_size"], 2048);
+    const Outcome named =
+        zeroplan({"import", script, "--topology", "dgx-h100", "--model", "llama-2-7b", "--json"});
+    EXPECT_EQ(json::parse(named.out)["scenario"]["model"], (json{{"preset", "llama-2-7b"}}));
+}
+
 TEST(ImportCommand, EndsWith1ForWhatIsRejectedAnd2ForWhatCannotBe) {
     EXPECT_EQ(zeroplan({"import", file("deepspeed/z3_float_prefetch.json")}).status, 1);
     EXPECT_EQ(zeroplan({"import", file("deepspeed/both_bf16_fp16.json")}).status, 2);

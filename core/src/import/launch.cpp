@@ -184,6 +184,32 @@ std::optional<World> read_launch(Import& import, const ShellLine& line, const Al
     return world;
 }
 
+/// The degree that the import states at `pointer`, 1 without one.
+std::uint64_t degree(const Import& import, std::string_view pointer) {
+    for (const Setting& setting : import.scenario.settings)
+        if (setting.pointer == pointer) return number(setting.json_value).value_or(1);
+    return 1;
+}
+
+/// Sequences and tokens of a step, from what the line states of its batch.
+void state_batch(Import& import, std::uint64_t ranks) {
+    const auto value = [&](const char* name) { return import.figure(name); };
+    if (!value("global_batch")) {
+        if (!value("micro_batch_size") && !value("gradient_accumulation_steps")) return;
+        const std::uint64_t inner =
+            checked_product(checked_product(degree(import, "/training/tensor_parallel"),
+                                            degree(import, "/training/pipeline_parallel"), "ranks"),
+                            degree(import, "/training/context_parallel"), "ranks");
+        if (ranks % inner != 0) return;
+        const double micro = value("micro_batch_size").value_or(1),
+                     steps = value("gradient_accumulation_steps").value_or(1);
+        figure(import, "global_batch", micro * steps * static_cast<double>(ranks / inner), "sequences",
+               "micro-batch × accumulation steps × data-parallel ranks");
+    }
+    if (const auto tokens = value("sequence_length"))
+        figure(import, "tokens_per_step", *value("global_batch") * *tokens, "tokens");
+}
+
 void state_world(Import& import, const World& world, std::size_t line) {
     const std::uint64_t ranks = checked_product(world.nodes, world.per_node, "ranks");
     figure(import, "world_size", static_cast<double>(ranks), "ranks", world.how);
@@ -191,14 +217,17 @@ void state_world(Import& import, const World& world, std::size_t line) {
     state(import, "/cluster/nodes", std::to_string(world.nodes), line, "nodes");
     if (world.nodes > 1)
         state(import, "/cluster/gpus_per_node", std::to_string(world.per_node), line, "processes a node");
-    const auto value = [&](const char* name) { return import.figure(name); };
-    const double micro = value("micro_batch_size").value_or(1),
-                 steps = value("gradient_accumulation_steps").value_or(1);
-    if (!value("micro_batch_size") && !value("gradient_accumulation_steps")) return;
-    const double batch = micro * steps * static_cast<double>(ranks);
-    figure(import, "global_batch", batch, "sequences", "micro-batch × accumulation steps × ranks");
-    if (const auto tokens = value("sequence_length"))
-        figure(import, "tokens_per_step", batch * *tokens, "tokens");
+    state_batch(import, ranks);
+}
+
+/// The last command that starts a Python script, as srun does with one task a rank.
+const ShellLine* python_line(const std::vector<ShellLine>& lines) {
+    const ShellLine* found = nullptr;
+    for (const ShellLine& line : lines)
+        if (std::any_of(line.words.begin(), line.words.end(),
+                        [](const std::string& word) { return word.ends_with(".py"); }))
+            found = &line;
+    return found;
 }
 
 }  // namespace
@@ -227,7 +256,11 @@ Import import_launch(std::string_view text, const std::string& file) {
             import_training_flags(import, line);
         }
     }
-    if (!world) world = task_world(allocation);
+    if (!world) {
+        world = task_world(allocation);
+        if (const ShellLine* script = world ? python_line(lines) : nullptr)
+            import_training_flags(import, *script);
+    }
     const Environment environment = environment_of(lines);
     if (!world && environment.empty())
         fail_at(

@@ -4,8 +4,12 @@
 #include <array>
 #include <charconv>
 
+#include <fmt/ranges.h>
+
 #include "import/import_builder.hpp"
+#include "import/launch_megatron.hpp"
 #include "import/text_lines.hpp"
+#include "printable.hpp"
 #include "zeroplan/words.hpp"
 
 namespace zeroplan {
@@ -98,49 +102,142 @@ void import_fsdp(Import& import, const ShellLine& line, const LaunchFlags& flags
 
 }  // namespace
 
+namespace {
+
+/// The name of --name or --name=value with _ for every -.
+std::string name_of(std::string_view word) {
+    std::string name(word.substr(0, word.find('=')));
+    for (std::size_t i = 2; i < name.size(); ++i)
+        if (name[i] == '-') name[i] = '_';
+    return name;
+}
+
+bool is_flag(std::string_view word) {
+    return word.size() > 2 && word.starts_with("--") && word[2] != '-';
+}
+
+void note_unread(Import& import, const ShellLine& line, const LaunchFlags& flags) {
+    constexpr std::size_t most_shown = 60;
+    std::vector<std::string> unread = flags.unread();
+    if (unread.empty()) return;
+    const std::size_t all = unread.size();
+    if (all > most_shown) unread.resize(most_shown);
+    note(import, Finding::warning, "", line.number,
+         fmt::format("not read: {}{}", printable(fmt::format("{}", fmt::join(unread, ", "))),
+                     all > most_shown ? fmt::format(" and {} more", all - most_shown) : ""),
+         "what of these changes the plan has to be told with zeroplan's own flags or --set");
+}
+
+/// --deepspeed FILE of transformers; DeepSpeed's own --deepspeed is a switch beside --deepspeed_config FILE.
+void import_deepspeed_flag(Import& import, const ShellLine& line, const LaunchFlags& flags) {
+    const bool on = flags.has("--deepspeed");
+    const auto config = flags.value({"--deepspeed_config", "--deepspeed"});
+    if (!on && !config) return;
+    state_word(import, "/training/engine", "deepspeed", line.number, "--deepspeed");
+    if (!config || config->starts_with('-')) return;
+    note(import, Finding::missing, "--deepspeed", line.number,
+         fmt::format("the DeepSpeed configuration stands in {}", config->substr(0, 200)),
+         fmt::format("give it, too: --deepspeed {}", config->substr(0, 200)));
+}
+
+}  // namespace
+
+std::size_t LaunchFlags::find(const char* name) const {
+    const std::string wanted = name_of(name);
+    for (std::size_t i = first_; i < words_->size(); ++i)
+        if ((*words_)[i].starts_with('-') && name_of((*words_)[i]) == wanted) {
+            read_.insert(i);
+            return i;
+        }
+    return words_->size();
+}
+
 std::optional<std::string> LaunchFlags::value(const std::vector<const char*>& names) const {
     for (const char* name : names) {
-        const std::string flag = name;
-        for (std::size_t i = first_; i < words_->size(); ++i) {
-            const std::string& word = (*words_)[i];
-            if (word == flag && i + 1 < words_->size()) return (*words_)[i + 1];
-            if (word.starts_with(flag + "=")) return word.substr(flag.size() + 1);
-        }
+        const std::size_t i = find(name);
+        if (i == words_->size()) continue;
+        const std::string& word = (*words_)[i];
+        if (const auto equals = word.find('='); equals != std::string::npos) return word.substr(equals + 1);
+        if (i + 1 < words_->size()) return (*words_)[i + 1];
     }
     return std::nullopt;
 }
 
+std::vector<std::string> LaunchFlags::values(const char* name) const {
+    std::size_t i = find(name);
+    if (i == words_->size()) return {};
+    std::vector<std::string> found;
+    const std::string& word = (*words_)[i];
+    if (const auto equals = word.find('='); equals != std::string::npos)
+        found.push_back(word.substr(equals + 1));
+    while (++i < words_->size() && !is_flag((*words_)[i])) found.push_back((*words_)[i]);
+    return found;
+}
+
 bool LaunchFlags::is_on(const char* name) const {
-    const std::string flag = name;
+    const std::size_t i = find(name);
+    if (i == words_->size()) return false;
+    const std::string& word = (*words_)[i];
+    if (word.find('=') != std::string::npos) return !word.ends_with("alse");
+    return i + 1 == words_->size() || !(*words_)[i + 1].ends_with("alse");
+}
+
+bool LaunchFlags::has(const char* name) const {
+    return find(name) != words_->size();
+}
+
+std::vector<std::string> LaunchFlags::unread() const {
+    std::vector<std::string> found;
     for (std::size_t i = first_; i < words_->size(); ++i) {
         const std::string& word = (*words_)[i];
-        if (word.starts_with(flag + "=")) return !word.ends_with("alse");
-        if (word == flag) return i + 1 == words_->size() || !(*words_)[i + 1].ends_with("alse");
+        if (!is_flag(word) || read_.contains(i)) continue;
+        const bool has_value = word.find('=') == std::string::npos && i + 1 < words_->size() &&
+                               !(*words_)[i + 1].starts_with('-') && !(*words_)[i + 1].ends_with(".py");
+        found.push_back(has_value ? word + " " + (*words_)[i + 1] : word);
     }
-    return false;
+    return found;
+}
+
+void read_launcher_flags(const LaunchFlags& flags) {
+    for (const char* name :
+         {"--nnodes",           "--nproc_per_node",    "--node_rank",    "--master_addr",   "--master_port",
+          "--rdzv_backend",     "--rdzv_endpoint",     "--rdzv_id",      "--rdzv_conf",     "--max_restarts",
+          "--monitor_interval", "--standalone",        "--tee",          "--redirects",     "--log_dir",
+          "--local_addr",       "--start_method",      "--num_machines", "--num_processes", "--machine_rank",
+          "--main_process_ip",  "--main_process_port", "--num_nodes",    "--num_gpus",      "--hostfile",
+          "--launcher",         "--include",           "--exclude",      "--no_python",     "--module",
+          "--multi_gpu",        "--use_env",           "--local_rank"})
+        (void)flags.has(name);
+}
+
+bool import_precision(Import& import, const ShellLine& line, const LaunchFlags& flags) {
+    const bool bf16 = flags.is_on("--bf16"), fp16 = flags.is_on("--fp16");
+    if (bf16 && fp16)
+        note(import, Finding::rejected, "--bf16", line.number,
+             "--bf16 and --fp16 together are refused: one dtype computes", "keep one of the two");
+    else if (bf16 || fp16)
+        state_word(import, "/training/compute_dtype", bf16 ? "bf16" : "fp16", line.number,
+                   bf16 ? "--bf16" : "--fp16");
+    return bf16 || fp16;
 }
 
 void import_training_flags(Import& import, const ShellLine& line) {
     const LaunchFlags flags(line.words, 0);
+    read_launcher_flags(flags);
     import_counts(import, line, flags);
-    if (flags.is_on("--bf16"))
-        state_word(import, "/training/compute_dtype", "bf16", line.number, "--bf16");
-    else if (flags.is_on("--fp16"))
-        state_word(import, "/training/compute_dtype", "fp16", line.number, "--fp16");
+    const bool has_precision = import_precision(import, line, flags);
     if (flags.is_on("--gradient_checkpointing"))
         state_word(import, "/training/recompute", "full", line.number, "--gradient_checkpointing");
     import_optimizer(import, line, flags);
     import_fsdp(import, line, flags);
-    if (const auto config = flags.value({"--deepspeed", "--deepspeed_config"})) {
-        state_word(import, "/training/engine", "deepspeed", line.number, "--deepspeed");
-        note(import, Finding::missing, "--deepspeed", line.number,
-             fmt::format("the DeepSpeed configuration stands in {}", config->substr(0, 200)),
-             fmt::format("give it, too: --deepspeed {}", config->substr(0, 200)));
-    }
-    if (const auto model = flags.value({"--model_name_or_path", "--model"}))
+    import_deepspeed_flag(import, line, flags);
+    if (is_megatron(line))
+        import_megatron_flags(import, line, flags, has_precision);
+    else if (const auto model = flags.value({"--model_name_or_path", "--model"}))
         note(import, Finding::missing, "--model", line.number,
              fmt::format("the model is {}", model->substr(0, 200)),
              "name it with --model: a preset (zeroplan list models) or its config.json");
+    note_unread(import, line, flags);
 }
 
 }  // namespace zeroplan

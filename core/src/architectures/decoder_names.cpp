@@ -99,6 +99,13 @@ DecoderNames llama4() {
     return names;
 }
 
+/// attn_temperature_tuning: false
+DecoderNames llama4_untempered() {
+    DecoderNames names = llama4();
+    names.tempers_queries = false;
+    return names;
+}
+
 DecoderNames phi() {
     DecoderNames names = llama();
     names.attention_output = "self_attn.dense";
@@ -260,17 +267,28 @@ DecoderNames opt() {
 }  // namespace
 
 const DecoderNames& decoder_names(std::string_view family) {
-    static const std::array<std::pair<std::string_view, DecoderNames>, 20> known{
-        {{"llama", llama()},       {"gpt2", gpt2()},
-         {"gemma2", gemma2()},     {"olmo2", olmo2()},
-         {"gpt_oss", gpt_oss()},   {"llama4", llama4()},
-         {"glm4", glm4()},         {"glm4_moe", glm4_moe()},
-         {"phimoe", phimoe()},     {"phi", phi()},
-         {"phi3", phi3()},         {"starcoder2", starcoder2()},
-         {"gptj", gptj()},         {"gpt_neo", gpt_neo()},
-         {"mpt", mpt()},           {"bloom", bloom()},
-         {"falcon", falcon()},     {"falcon_two_norms", falcon_two_norms()},
-         {"gpt_neox", gpt_neox()}, {"opt", opt()}}};
+    static const std::array<std::pair<std::string_view, DecoderNames>, 21> known{
+        {{"llama", llama()},
+         {"gpt2", gpt2()},
+         {"gemma2", gemma2()},
+         {"olmo2", olmo2()},
+         {"gpt_oss", gpt_oss()},
+         {"llama4", llama4()},
+         {"llama4_untempered", llama4_untempered()},
+         {"glm4", glm4()},
+         {"glm4_moe", glm4_moe()},
+         {"phimoe", phimoe()},
+         {"phi", phi()},
+         {"phi3", phi3()},
+         {"starcoder2", starcoder2()},
+         {"gptj", gptj()},
+         {"gpt_neo", gpt_neo()},
+         {"mpt", mpt()},
+         {"bloom", bloom()},
+         {"falcon", falcon()},
+         {"falcon_two_norms", falcon_two_norms()},
+         {"gpt_neox", gpt_neox()},
+         {"opt", opt()}}};
     for (const auto& [name, names] : known)
         if (name == family) return names;
     throw Error(ErrorCode::not_supported, "no module names are known for the family " + std::string(family));

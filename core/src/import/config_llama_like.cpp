@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "import/config_unrotated.hpp"
+
 namespace zeroplan {
 namespace {
 
@@ -83,6 +85,15 @@ void read_cohere2(const ConfigObject& config, DecoderConfig& decoder) {
         decoder.layers_without_rope = full_attention_layers(config, decoder.num_hidden_layers);
 }
 
+/// embedding_multiplier, and logits are divided by logits_scaling, by 1 too. source:
+/// GraniteForCausalLM.forward
+void read_granite(const ConfigObject&, DecoderConfig& decoder) {
+    decoder.scales_embedding = true;
+    decoder.scales_logits = true;
+}
+
+constexpr std::string_view granite_keys[] = {"logits_scaling"};
+constexpr std::string_view smollm3_keys[] = {"no_rope_layers", "no_rope_layer_interval"};
 constexpr std::string_view clip_keys[] = {"clip_qkv"};
 constexpr std::string_view cohere_keys[] = {"use_qk_norm", "logit_scale"};
 constexpr std::string_view cohere2_keys[] = {"layer_types", "sliding_window_pattern", "logit_scale"};
@@ -151,12 +162,15 @@ constexpr ConfigFamily families[] = {
      .architecture = "GraniteForCausalLM",
      .reads_attention_bias = true,
      .reads_mlp_bias = true,
-     .read_own = read_gemma},  // embedding_multiplier
+     .read_own = read_granite,
+     .own_keys = granite_keys},
     {.model_type = "smollm3",
      .architecture = "SmolLM3ForCausalLM",
      .reads_attention_bias = true,
      .reads_mlp_bias = true,
-     .tie_word_embeddings = true},
+     .tie_word_embeddings = true,
+     .read_own = read_unrotated_layers,
+     .own_keys = smollm3_keys},
 };
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "import/config_unrotated.hpp"
+
 namespace zeroplan {
 namespace {
 
@@ -12,21 +14,6 @@ void read_gpt_oss(const ConfigObject& config, DecoderConfig& decoder) {
     decoder.attention_sinks = true;
     decoder.attention_bias = decoder.attention_output_bias = config.boolean("attention_bias").value_or(true);
     if (!config.holder("sliding_window").value().contains("sliding_window")) decoder.sliding_window = window;
-}
-
-/// A list of zeros and ones, or every no_rope_layer_interval-th layer.
-void read_unrotated_layers(const ConfigObject& config, DecoderConfig& decoder) {
-    const auto marks = config.holder("no_rope_layers").integers("no_rope_layers");
-    const std::uint64_t layers = decoder.num_hidden_layers,
-                        interval = config.size({"no_rope_layer_interval"}, 10'000).value_or(4);
-    const bool listed = marks && !marks->empty();
-    if (listed && marks->size() < layers)
-        config.fail(
-            {"no_rope_layers"},
-            fmt::format("no_rope_layers has {} entries, but there are {} layers", marks->size(), layers),
-            "give one entry a layer: 1 with rotary embedding, 0 without");
-    for (std::uint64_t i = 0; i < layers; ++i)
-        if (listed ? (*marks)[i] == 0 : (i + 1) % interval == 0) decoder.layers_without_rope.push_back(i);
 }
 
 /// moe_layers overrides the step, which alone says it here.
@@ -50,6 +37,8 @@ void read_llama4(const ConfigObject& config, DecoderConfig& decoder) {
     decoder.head_norm_weight = false;
     decoder.head_norms_after_rope = true;
     read_unrotated_layers(config, decoder);
+    // Llama4TextAttention scales queries of layers without rope by their positions.
+    if (!config.boolean("attn_temperature_tuning").value_or(true)) decoder.family = "llama4_untempered";
     check_moe_layers(config, decoder);
     const bool chunks = config.holder("attention_chunk_size").value().contains("attention_chunk_size");
     decoder.sliding_window = config.size({"attention_chunk_size"}, most).value_or(chunks ? 0 : 8192);
@@ -74,8 +63,8 @@ constexpr std::string_view glm4_moe_keys[] = {"use_qk_norm"};
 constexpr std::string_view olmoe_keys[] = {"clip_qkv"};
 constexpr std::string_view phimoe_keys[] = {"lm_head_bias"};
 constexpr std::string_view llama4_keys[] = {
-    "intermediate_size_mlp", "interleave_moe_layer_step", "moe_layers",          "use_qk_norm",
-    "no_rope_layers",        "no_rope_layer_interval",    "attention_chunk_size"};
+    "intermediate_size_mlp", "interleave_moe_layer_step", "moe_layers",           "use_qk_norm",
+    "no_rope_layers",        "no_rope_layer_interval",    "attention_chunk_size", "attn_temperature_tuning"};
 
 // Defaults of transformers' configuration_<model_type>.py.
 constexpr ConfigFamily families[] = {

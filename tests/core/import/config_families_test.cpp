@@ -119,6 +119,33 @@ TEST(ConfigFamilies, ReadMptAsLlmFoundryWritesIt) {
     EXPECT_EQ(model.max_sequence_length, 2048U);
 }
 
+TEST(ConfigFamilies, LeaveEveryFourthLayerOfSmolLm3Unrotated) {
+    const ModelSpec usual = read(R"({"model_type": "smollm3", "num_hidden_layers": 9})");
+    EXPECT_EQ(usual.decoder->layers_without_rope, (std::vector<std::uint64_t>{3, 7}));
+    const ModelSpec listed =
+        read(R"({"model_type": "smollm3", "num_hidden_layers": 3, "no_rope_layers": [0, 1, 1]})");
+    EXPECT_EQ(listed.decoder->layers_without_rope, std::vector<std::uint64_t>{0});
+}
+
+bool has_operator(const ModelSpec& model, std::string_view name) {
+    return std::any_of(model.block_kinds.begin(), model.block_kinds.end(), [&](const BlockKind& kind) {
+        return std::any_of(kind.operators.begin(), kind.operators.end(),
+                           [&](const Operator& op) { return op.name == name; });
+    });
+}
+
+TEST(ConfigFamilies, ScaleWhatGraniteScales) {
+    const ModelSpec model = read(R"({"model_type": "granite", "logits_scaling": 8.0})");
+    EXPECT_TRUE(model.decoder->scales_logits);
+    EXPECT_TRUE(has_operator(model, "embedding.scale"));
+}
+
+TEST(ConfigFamilies, TemperLlama4sQueriesUnlessToldOtherwise) {
+    EXPECT_TRUE(has_operator(read(R"({"model_type": "llama4_text"})"), "attention.query.scale"));
+    EXPECT_FALSE(has_operator(read(R"({"model_type": "llama4_text", "attn_temperature_tuning": false})"),
+                              "attention.query.scale"));
+}
+
 TEST(ConfigFamilies, RefuseWidthsThatAreNone) {
     EXPECT_THROW(read(R"({"model_type": "mpt", "d_model": 100, "n_heads": 4, "expansion_ratio": 1.333})"),
                  Error);

@@ -79,5 +79,18 @@ TEST(Refusals, TakeAFileWhoseNameIsNotUtf8) {
         expect_refused({"plan", flag, folder.file("\xff.json", "{}")}, {"/"});
 }
 
+TEST(Refusals, SayHowManyProcessesALauncherMayStart) {
+    const TemporaryFolder folder;
+    expect_refused({"import", folder.file("run.sh", "torchrun --nproc_per_node=99999999999 train.py\n")},
+                   {"\"99999999999\"", "a whole number from 1 to 1000000"});
+}
+
+TEST(Refusals, SayWhereThePathOfACheckpointHoldsANul) {
+    const TemporaryFolder folder;
+    const std::string file =
+        folder.file("s.json", R"({"model": {"preset": "tutorial-mlp"}, "run": {"checkpoint": "a\u0000b"}})");
+    expect_refused({"plan", "--scenario", file}, {"s.json: /run/checkpoint: ", "NUL"});
+}
+
 }  // namespace
 }  // namespace zeroplan::test

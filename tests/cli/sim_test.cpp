@@ -95,7 +95,7 @@ TEST_F(Sim, ForcesAProtocol) {
 TEST_F(Sim, SaysWhereAForcedAlgorithmFitsNoCollective) {
     const Outcome result = zeroplan(gpt2({"--nccl-algo", "tree"}));
     EXPECT_EQ(result.status, 0) << result.err;
-    EXPECT_THAT(result.out, HasSubstr("cluster.nccl forces tree"));
+    EXPECT_THAT(result.out, HasSubstr("cluster.nccl forces tree, which"));
     EXPECT_EQ(zeroplan(gpt2({"--nccl-algo", "rings"})).status, 2);
     for (const char* flag : {"--nccl-algo", "--nccl-proto"}) {
         const Outcome null = zeroplan(gpt2({flag, "null"}));
@@ -150,6 +150,14 @@ TEST_F(Sim, SaysWhereItCannotWrite) {
     const Outcome result = zeroplan(gpt2({"--trace", "/nowhere/trace.json"}));
     EXPECT_EQ(result.status, 2);
     EXPECT_THAT(result.err, HasSubstr("/nowhere"));
+}
+
+TEST_F(Sim, SaysThatOneGpuGivesTheTunerNoRows) {
+    const Outcome one =
+        zeroplan({"sim", "--model", "gpt2", "--gpus", "1", "--nccl-tuner", folder_.path("t.csv")});
+    EXPECT_THAT(one.out, HasSubstr("one GPU has no collectives"));
+    EXPECT_THAT(zeroplan(gpt2({"--nccl-tuner", folder_.path("t.csv")})).out,
+                testing::Not(HasSubstr("one GPU has no collectives")));
 }
 
 }  // namespace

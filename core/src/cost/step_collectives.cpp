@@ -27,6 +27,14 @@ double bus_factor(CollectiveKind kind, std::uint64_t ranks) {
     return 1;
 }
 
+/// "tree", "protocol ll" or "ring with protocol ll"
+std::string words_of(const CollectiveChoice& choice) {
+    const std::string algorithm(choice.algorithm ? to_string(*choice.algorithm) : "");
+    if (!choice.protocol) return algorithm;
+    return fmt::format("{}{}protocol {}", algorithm, algorithm.empty() ? "" : " with ",
+                       to_string(*choice.protocol));
+}
+
 struct Runs {
     std::uint64_t count = 0;
     bool message = false;
@@ -149,11 +157,10 @@ std::vector<Warning> forced_choice_warnings(const Plan& plan) {
     if (!any) return {};
     return {{"nccl_choice_without_effect",
              fmt::format(
-                 "cluster.nccl forces {} {}, which none of the step's collectives can run with; all run "
+                 "cluster.nccl forces {}, which none of the step's collectives can run with; all run "
                  "as NCCL chooses (all-gathers and reduce-scatters can be rings, NVLS on one node, PAT with "
                  "one rank a node, and what switches do with cluster.inter_node.sharp)",
-                 choice.algorithm ? to_string(*choice.algorithm) : "any algorithm",
-                 choice.protocol ? to_string(*choice.protocol) : "any protocol")}};
+                 words_of(choice))}};
 }
 
 std::vector<LinkLoadPoint> link_load_over_time(const Plan& plan, std::uint32_t rank_group,

@@ -83,7 +83,7 @@ std::uint64_t counted(const Import& import, const ShellLine& line, const LaunchF
             fmt::format("\"{}\" is no number known here", text->substr(0, 60)),
             text->find('$') != std::string::npos
                 ? "replace the variable by its value, or tell the number of ranks with --gpus"
-                : "a whole number of at least 1");
+                : fmt::format("a whole number from 1 to {}", most_ranks));
 }
 
 /// source: torch/distributed/run.py

@@ -68,6 +68,8 @@ RunConfig read_run(const nlohmann::json& run, const ModelSpec& model, std::uint6
     config.seed = object.integer("seed").value_or(config.seed);
     config.data = read_data(object, model, sequence_length);
     config.checkpoint = object.string("checkpoint").value_or("");
+    if (config.checkpoint.find('\0') != std::string::npos)
+        object.fail("checkpoint", "no file's name holds a NUL character", "leave \\u0000 out");
     return config;
 }
 

@@ -9,6 +9,7 @@
 
 #include "zeroplan/runner/process_memory.hpp"
 #include "zeroplan/runner/rank_environment.hpp"
+#include "zeroplan/stated_gpus.hpp"
 
 namespace zeroplan::tool {
 namespace {
@@ -31,6 +32,25 @@ std::optional<int> gpus_flag(const command::ScenarioFlags& flags) {
     if (error != std::errc{} || end != text->data() + text->size())
         throw wrong_flag("--gpus", fmt::format("'{}' is not a number", *text), "give the number of ranks");
     return value;
+}
+
+/// The request without what flags say of the cluster.
+ScenarioRequest request_without_cluster(const command::ScenarioFlags& flags) {
+    command::ScenarioFlags rest = flags;
+    for (const char* flag : {"--topology", "--nodes", "--gpu", "--gpus"}) rest.values.erase(flag);
+    return command::to_request(rest);
+}
+
+/// What the scenario's file says, where nobody else does.
+int stated_ranks(const command::ScenarioFlags& flags) {
+    const auto stated = stated_gpus(request_without_cluster(flags));
+    if (!stated) return 1;
+    if (*stated < 1 || *stated > static_cast<std::uint64_t>(runner::most_host_ranks))
+        throw Error(ErrorCode::invalid_input,
+                    fmt::format("the scenario is of {} GPUs, and the host back end has from 1 to {} ranks",
+                                *stated, runner::most_host_ranks),
+                    "say with --ranks how many to run here", {"", "/cluster/gpus_used"});
+    return static_cast<int>(*stated);
 }
 
 /// Flags of the cluster that a run on this machine can't follow.
@@ -81,7 +101,8 @@ int ranks_of_run(std::optional<int> ranks_flag, const command::ScenarioFlags& fl
             "--ranks",
             fmt::format("{} ranks are asked for, and the launcher has started {}", *asked, *launched),
             "leave --ranks out under torchrun, srun or mpirun");
-    const int ranks = asked.value_or(launched.value_or(1));
+    const auto known = asked ? asked : launched;
+    const int ranks = known ? *known : stated_ranks(flags);
     if (ranks < 1 || ranks > runner::most_host_ranks)
         throw wrong_flag("--ranks", fmt::format("{} is not from 1 to {}", ranks, runner::most_host_ranks),
                          "the ranks of the host back end are processes of this machine");
@@ -91,9 +112,7 @@ int ranks_of_run(std::optional<int> ranks_flag, const command::ScenarioFlags& fl
 ScenarioRequest request_of_run(const command::ScenarioFlags& flags, int ranks) {
     check_cluster_flags(flags);
     check_set_keys(flags);
-    command::ScenarioFlags rest = flags;
-    for (const char* flag : {"--topology", "--nodes", "--gpu", "--gpus"}) rest.values.erase(flag);
-    ScenarioRequest request = command::to_request(rest);
+    ScenarioRequest request = request_without_cluster(flags);
     request.settings.push_back(
         {"/cluster",
          fmt::format(R"({{"topology":"host","nodes":1,"gpus_used":{},"host":{{"memory_bytes":{}}}}})", ranks,

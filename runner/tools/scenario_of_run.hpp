@@ -6,8 +6,8 @@
 
 namespace zeroplan::tool {
 
-/// How many ranks: --ranks, else --gpus, else what the launcher says, else 1. Throws Error{invalid_input} if
-/// two of them differ.
+/// How many ranks: --ranks, else --gpus, else what the launcher says, else the scenario's gpus_used, else 1.
+/// Throws Error{invalid_input} if two of the first three differ.
 int ranks_of_run(std::optional<int> ranks_flag, const command::ScenarioFlags& flags,
                  std::optional<int> launched);
 

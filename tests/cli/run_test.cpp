@@ -67,6 +67,23 @@ TEST(Run, SaysThatTrainingCompleted) {
         "");
 }
 
+// A launcher or --ranks says otherwise; plan reads the same file as it stands.
+TEST(Run, HasTheRanksThatItsScenarioStates) {
+    SKIP_WITHOUT_RUNNER();
+    const TemporaryFolder folder;
+    const auto scenario = [&](const char* gpus) {
+        return folder.file("stated.json", std::string(R"({"model": {"preset": "tutorial-mlp"},
+            "training": {"zero_stage": 2}, "run": {"epochs": 1},
+            "cluster": {"topology": "host", "gpus_used": )") +
+                                              gpus + "}}");
+    };
+    EXPECT_EQ(report_of({"--scenario", scenario("3")}).at("ranks").size(), 3U);
+    EXPECT_EQ(report_of({"--scenario", scenario("3"), "--ranks", "2"}).at("ranks").size(), 2U);
+    const Outcome refused = run_program("zeroplan-run", {"--scenario", scenario("100000")});
+    EXPECT_EQ(refused.status, 2);
+    EXPECT_NE(refused.err.find("the scenario is of 100000 GPUs"), std::string::npos) << refused.err;
+}
+
 struct Stack {
     const char* stage;
     const char* dtype;

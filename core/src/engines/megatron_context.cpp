@@ -48,6 +48,7 @@ void check_layers(const DecoderConfig& d, const Scenario& scenario) {
     if (d.lm_head_bias) what = "an output layer with a bias";
     if (d.embedding_width != 0) what = "an embedding narrower than the model";
     if (d.caps_scores || d.caps_logits) what = "capped scores or logits";
+    if (d.scales_logits) what = "scaled logits";
     if (!d.layers_without_rope.empty()) what = "layers without rotary embedding among others";
     if (d.head_norms_after_rope || d.head_norm_rows) what = "norms of heads that are not Qwen 3's";
     if (d.whole_width_head_norms) what = "norms over all heads at once";

@@ -1,5 +1,7 @@
 #include "engines/host_copies.hpp"
 
+#include <utility>
+
 #include "engines/torch_optimizer.hpp"
 
 namespace zeroplan {
@@ -25,7 +27,10 @@ OperationId issue_copy(ProgramBuilder& builder, const HostCopy& copy, std::vecto
 }
 
 OperationId copy_in_line(ProgramBuilder& builder, Stream stream, const HostCopy& copy) {
-    const OperationId id = issue_copy(builder, copy, builder.last(stream));
+    std::vector<OperationId> waits = builder.last(stream);
+    const std::vector<OperationId>& held = builder.held(stream);
+    waits.insert(waits.end(), held.begin(), held.end());
+    const OperationId id = issue_copy(builder, copy, std::move(waits));
     builder.hold(stream, id);
     return id;
 }

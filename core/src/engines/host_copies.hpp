@@ -10,7 +10,8 @@ namespace zeroplan {
 /// Puts a copy on the stream of its direction.
 OperationId issue_copy(ProgramBuilder& builder, const HostCopy& copy, std::vector<OperationId> waits = {});
 
-/// A copy that the engine issues on `stream`: it starts when that is empty, and what follows there waits.
+/// A copy that the engine issues on `stream`: it starts when that is empty and what is held for it has ended,
+/// and what follows there waits.
 OperationId copy_in_line(ProgramBuilder& builder, Stream stream, const HostCopy& copy);
 
 /// Bytes of host memory that a step over `elements` reads and writes: parameters (or master weights) and

@@ -139,7 +139,7 @@ std::vector<Warning> megatron_warnings(const Scenario& scenario, const MegatronO
              "megatron's overlap_p2p_comm = true has no effect: Megatron overlaps the messages "
              "of interleaved schedules alone"});
     const MegatronOptions fp32{};
-    if (t.offload_optimizer != OffloadTarget::none &&
+    if (t.offload_optimizer != OffloadTarget::none && t.offload_fraction > 0 &&
         (options.main_params_dtype != fp32.main_params_dtype || options.exp_avg_dtype != fp32.exp_avg_dtype ||
          options.exp_avg_sq_dtype != fp32.exp_avg_sq_dtype))
         warnings.push_back({"no_effect",

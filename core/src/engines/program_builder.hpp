@@ -67,6 +67,10 @@ public:
     void hold(Stream stream, OperationId operation) {
         held_[static_cast<std::size_t>(stream)].push_back(operation);
     }
+    /// What is held for the next operation on `stream`.
+    const std::vector<OperationId>& held(Stream stream) const {
+        return held_[static_cast<std::size_t>(stream)];
+    }
     OperationId load_batch(BufferId batch, BufferId labels) { return append(LoadBatch{batch, labels}); }
 
     /// The last operation issued on `stream` in this section, as a list for `waits`: empty if there is none.

@@ -128,9 +128,9 @@ void import_recompute(Import& import, const ShellLine& line, const LaunchFlags& 
 }
 
 void import_offload(Import& import, const ShellLine& line, const LaunchFlags& flags) {
-    const auto fraction = flags.value({"--optimizer-offload-fraction"});
     if (!flags.is_on("--optimizer-cpu-offload")) return;
     state_word(import, "/training/offload_optimizer", "cpu", line.number, "--optimizer-cpu-offload");
+    const auto fraction = flags.value({"--optimizer-offload-fraction"});
     if (!fraction) return;
     double share = 0;
     const char* end = fraction->data() + fraction->size();

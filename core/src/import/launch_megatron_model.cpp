@@ -3,6 +3,7 @@
 
 #include "import/import_builder.hpp"
 #include "import/launch_megatron.hpp"
+#include "printable.hpp"
 #include "zeroplan/units.hpp"
 
 namespace zeroplan {
@@ -44,11 +45,12 @@ void import_kinds(Import& import, const ShellLine& line, const LaunchFlags& flag
     const std::string position =
         flags.value({"--position-embedding-type"})
             .value_or(flags.is_on("--use-rotary-position-embeddings") ? "rope" : "learned_absolute");
-    choose("/model/position_embedding",
-           position == "learned_absolute" ? "learned"
-           : position == "none"           ? "none"
-                                          : "rope",
-           "--position-embedding-type");
+    if (position == "learned_absolute" || position == "none" || position == "rope")
+        choose("/model/position_embedding", position == "learned_absolute" ? "learned" : position.c_str(),
+               "--position-embedding-type");
+    else
+        note(import, Finding::missing, "--position-embedding-type", line.number,
+             fmt::format("\"{}\" is not planned here", printable(position.substr(0, 60))));
     choose("/model/normalization", flags.value({"--normalization"}) == "RMSNorm" ? "rmsnorm" : "layernorm",
            "--normalization");
     state(import, "/model/linear_bias", flags.is_on("--disable-bias-linear") ? "false" : "true", line.number,

@@ -1,6 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "core/engines/megatron_scenarios.hpp"
+#include "core/engines/program_hazards.hpp"
 #include "engines/torch_host.hpp"
 
 namespace zeroplan {
@@ -53,6 +56,42 @@ TEST(MegatronOffload, StepsTheWholeShareOnTheHost) {
     EXPECT_EQ(sums.step_bytes, share * (2 * 4 + 4 + 2 * 8));
     EXPECT_EQ(sums.on_device, 0U);
     EXPECT_LT(plan.rank_groups[0].peak_reserved, on_device().rank_groups[0].peak_reserved);
+}
+
+bool waits_for(const Section& section, OperationId id, OperationId awaited) {
+    const auto& waits = section.operations[id].waits;
+    return std::find(waits.begin(), waits.end(), awaited) != waits.end();
+}
+
+// Reduced gradients leave, the host steps, new values come back and are gathered: each behind the one before.
+TEST(MegatronOffload, KeepsTheStepsInOrder) {
+    const Plan plan = offloaded(1);
+    const Section& last = plan.programs[0].step.back();
+    OperationId reduced = 0, left = 0, stepped = 0, back = 0;
+    int copies = 0, gathers = 0;
+    for (OperationId id = 0; id < last.operations.size(); ++id) {
+        const OperationBody& body = last.operations[id].body;
+        const auto* collective = std::get_if<Collective>(&body);
+        if (collective != nullptr && collective->kind == CollectiveKind::reduce_scatter) reduced = id;
+        if (const auto* copy = std::get_if<HostCopy>(&body)) {
+            ++copies;
+            const bool leaves = copy->path == CopyPath::to_host;
+            EXPECT_TRUE(waits_for(last, id, leaves ? reduced : stepped));
+            (leaves ? left : back) = id;
+        }
+        if (std::holds_alternative<HostStep>(body)) {
+            EXPECT_TRUE(waits_for(last, id, left));
+            stepped = id;
+        }
+        if (collective != nullptr && collective->kind == CollectiveKind::all_gather && back != 0) {
+            if (gathers++ == 0) {
+                EXPECT_TRUE(waits_for(last, id, back));
+            }
+        }
+    }
+    EXPECT_EQ(copies, 2);
+    EXPECT_GE(gathers, 1);
+    EXPECT_EQ(hazards(plan.programs[0]), std::vector<std::string>{});
 }
 
 // Whole parameters go until the fraction is reached: at least it, and less than one parameter more.

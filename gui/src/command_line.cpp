@@ -36,6 +36,10 @@ QString command_line(const ScenarioRequest& request) {
     return command_line(request, asks_what_if(request) ? "sim" : "plan");
 }
 
+QString command_line(const ScenarioRequest& request, const WhatIf& resolved) {
+    return command_line(request, resolved.empty() ? "plan" : "sim");
+}
+
 QString command_line(const ScenarioRequest& request, const QString& subcommand) {
     QStringList words{"zeroplan", subcommand};
     if (!request.file.empty()) words << "--scenario" << shell_quoted(text(request.file));

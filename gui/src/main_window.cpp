@@ -88,10 +88,15 @@ void MainWindow::apply(const ScenarioRequest& request) {
     remedies_.forget();
     simulation_failure_.clear();
     form_->show_request(request_, nullptr);
-    command_->setText(command_line(request_));
-    command_->setCursorPosition(0);
+    show_command(command_line(request_));
     planner_.request(request_);
     update_title();
+}
+
+void MainWindow::show_command(const QString& command) {
+    if (command_->text() == command) return;  // keeps what is selected in it
+    command_->setText(command);
+    command_->setCursorPosition(0);
 }
 
 void MainWindow::show_outcome(const PlanOutcome& outcome) {
@@ -99,6 +104,7 @@ void MainWindow::show_outcome(const PlanOutcome& outcome) {
     if (outcome.planned) {
         results_->show_planned(outcome.planned);
         form_->show_request(request_, &outcome.planned->plan->scenario, &outcome.planned->what_if);
+        if (resolved() != nullptr) show_command(command_line(request_, outcome.planned->what_if));
         statusBar()->showMessage(tr("Planned in %1").arg(text(format_seconds(outcome.planned->seconds))),
                                  4000);
     } else {

@@ -33,7 +33,9 @@ TEST_F(MainWindowTest, WhatIfsTravelToPlanCommandAndFile) {
     EXPECT_EQ(line_edit("/what_if/fabric").text().toStdString(), "fat-tree:1:4");
     EXPECT_EQ(line_edit("/what_if/placement").text().toStdString(), "1,0");
     EXPECT_EQ(line_edit("/what_if/failures/gpu_mtbf_s").text().toStdString(), "50000h");
-    EXPECT_EQ(window.command().text(), "zeroplan plan --scenario " + folder.filePath("asked.json"));
+    EXPECT_EQ(window.command().text(), "zeroplan sim --scenario " + folder.filePath("asked.json"));
+    type("/what_if/stragglers", "");  // what is taken away leaves the others
+    EXPECT_TRUE(window.command().text().startsWith("zeroplan sim --scenario"));
 }
 
 TEST_F(MainWindowTest, ABadWhatIfSaysSoBesideItsFieldAndIsKept) {

@@ -65,5 +65,7 @@ void check_texts(const ScenarioRequest& request);
 /// changes, quoted for a POSIX shell.
 QString command_line(const ScenarioRequest& request);
 QString command_line(const ScenarioRequest& request, const QString& subcommand);
+/// The same where it is known what the request asks, its file's own what-if included.
+QString command_line(const ScenarioRequest& request, const WhatIf& resolved);
 
 }  // namespace zeroplan::gui

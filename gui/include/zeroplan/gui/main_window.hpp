@@ -74,6 +74,7 @@ private:
 
     void apply(const ScenarioRequest& request);
     void edit(const std::string& pointer, const QString& value, bool continuous);
+    void show_command(const QString& command);
     void show_outcome(const PlanOutcome& outcome);
     void show_simulated(const Simulated& simulated);
     void show_simulation_failure(const QString& why, bool refused);

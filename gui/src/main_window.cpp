@@ -12,6 +12,7 @@
 #include "request_command.hpp"
 #include "zeroplan/gui/picture.hpp"
 #include "zeroplan/gui/request.hpp"
+#include "zeroplan/gui/what_if_words.hpp"
 #include "zeroplan/what_if_io.hpp"
 
 namespace zeroplan::gui {
@@ -133,6 +134,10 @@ void MainWindow::show_idle_simulation() {
         bar.show_idle(tr("Closed form. %1 is not there to simulate: build it with libsimgrid-dev installed.")
                           .arg(QFileInfo(simulation_.program()).fileName()),
                       false);
+    else if (slows_a_step(results_->planned()->what_if))
+        bar.show_idle(tr("Closed form: every stream has the links for itself, and no what-if is in the lanes "
+                         "until it is simulated."),
+                      true);
     else
         bar.show_idle(tr("Closed form: every stream has the links for itself."), true);
 }
@@ -153,9 +158,9 @@ void MainWindow::cancel_simulation() {
 
 void MainWindow::show_simulated(const Simulated& simulated) {
     results_->show_simulated(simulated);
-    const StepTimeline* step = results_->simulated_timeline();
+    const StepTimeline* step = slowest_step(simulated);
     QString said = tr("Simulated in %1").arg(text(format_seconds(simulated.wall_s)));
-    if (const auto& closed_form = results_->planned()->timeline; step != nullptr && closed_form)
+    if (const auto& closed_form = results_->planned()->slowest; step != nullptr && closed_form)
         said +=
             tr(": a step takes %1, the closed form says %2")
                 .arg(text(format_seconds(step->step_time_s)), text(format_seconds(closed_form->step_time_s)));

@@ -2,11 +2,13 @@
 
 #include <QElapsedTimer>
 #include <QtConcurrent>
+#include <algorithm>
 #include <new>
 #include <utility>
 
 #include "zeroplan/goodput.hpp"
 #include "zeroplan/gui/fields.hpp"
+#include "zeroplan/gui/what_if_words.hpp"
 #include "zeroplan/rank_classes.hpp"
 #include "zeroplan/what_if_io.hpp"
 
@@ -14,12 +16,23 @@ namespace zeroplan::gui {
 
 namespace {
 
+// What zeroplan-sim compares its step with.
+StepTimeline slowest_with(const Plan& plan, const WhatIf& what_if) {
+    const std::vector<StepTimeline> steps = closed_form_steps(plan, rank_classes(plan, what_if));
+    return *std::max_element(steps.begin(), steps.end(), [](const StepTimeline& a, const StepTimeline& b) {
+        return a.step_time_s < b.step_time_s;
+    });
+}
+
 void add_time(Planned& planned) {
     try {
         planned.timeline = closed_form_step(*planned.plan, planned.plan->memory.worst_group);
-        planned.throughput = throughput(*planned.plan, planned.timeline->step_time_s);
+        planned.slowest =
+            slows_a_step(planned.what_if) ? slowest_with(*planned.plan, planned.what_if) : planned.timeline;
+        planned.throughput = throughput(*planned.plan, planned.slowest->step_time_s);
     } catch (const Error& error) {
         planned.timeline.reset();
+        planned.slowest.reset();
         planned.no_time = error;
     }
 }

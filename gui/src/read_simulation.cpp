@@ -1,6 +1,7 @@
 #include <QJsonArray>
 #include <QJsonDocument>
 #include <QJsonObject>
+#include <algorithm>
 #include <optional>
 
 #include "zeroplan/gui/simulation.hpp"
@@ -168,6 +169,42 @@ void read_operations(const QByteArray& table, const Plan& plan, std::vector<Step
 }
 
 }  // namespace
+
+namespace {
+
+double rank_count(const RankGroup& group) {
+    double count = 0;
+    for (const RankRange& range : group.ranks) count += static_cast<double>(range.last - range.first + 1);
+    return count;
+}
+
+}  // namespace
+
+const StepTimeline* slowest_step(const Simulated& simulated) {
+    const auto& groups = simulated.rank_groups;
+    const auto slowest = std::max_element(
+        groups.begin(), groups.end(),
+        [](const StepTimeline& a, const StepTimeline& b) { return a.step_time_s < b.step_time_s; });
+    return slowest == groups.end() ? nullptr : &*slowest;
+}
+
+std::optional<StepTimeline> slowest_step_with_mean_wait(const Simulated& simulated) {
+    const StepTimeline* slowest = slowest_step(simulated);
+    if (slowest == nullptr) return std::nullopt;
+    StepTimeline step = *slowest;
+    const auto mean = [&](double StepTimeline::*figure) {
+        double sum = 0, ranks = 0;
+        for (std::size_t g = 0; g < simulated.rank_groups.size(); ++g) {
+            const auto count = rank_count(simulated.plan->rank_groups.at(g));
+            sum += count * simulated.rank_groups[g].*figure;
+            ranks += count;
+        }
+        return sum / ranks;
+    };
+    step.exposed_communication_s = mean(&StepTimeline::exposed_communication_s);
+    step.bubble_s = mean(&StepTimeline::bubble_s);
+    return step;
+}
 
 Simulated read_simulation(const QByteArray& report_json, const QByteArray& table,
                           std::shared_ptr<const Plan> plan) {

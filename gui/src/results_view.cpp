@@ -16,16 +16,12 @@ QString group_name(const Plan& plan, std::uint32_t group) {
     return QObject::tr("ranks %1").arg(text(to_string(ranks)));
 }
 
-// The step of the plan's slowest rank group, as it was simulated.
 const StepTimeline* slowest_step(const std::optional<Simulated>& simulated) {
-    if (!simulated || simulated->rank_groups.empty()) return nullptr;
-    return &*std::max_element(
-        simulated->rank_groups.begin(), simulated->rank_groups.end(),
-        [](const StepTimeline& a, const StepTimeline& b) { return a.step_time_s < b.step_time_s; });
+    return simulated ? slowest_step(*simulated) : nullptr;
 }
 
 const StepTimeline* closed_form(const Planned& planned) {
-    return planned.timeline ? &*planned.timeline : nullptr;
+    return planned.slowest ? &*planned.slowest : nullptr;
 }
 
 // A narrower one leaves the ranks too little beside the table's figures.
@@ -202,14 +198,15 @@ void ResultsView::show_memory() {
 
 void ResultsView::show_time_in_words() {
     const bool tokens = planned_->plan->scenario.model.batch == BatchKind::tokens;
-    const StepTimeline* step = slowest_step(simulated_);
-    const Throughput* throughput = step != nullptr        ? &simulated_->throughput
-                                   : planned_->throughput ? &*planned_->throughput
-                                                          : nullptr;
-    if (step == nullptr) step = closed_form(*planned_);
-    if (step == nullptr || throughput == nullptr) return;  // the verdict says why there is no time
+    const auto simulated = simulated_ ? slowest_step_with_mean_wait(*simulated_) : std::nullopt;
+    const auto& step = simulated ? simulated : planned_->slowest;
+    const auto throughput = simulated ? std::optional(simulated_->throughput) : planned_->throughput;
+    if (!step || !throughput) return;  // the verdict says why there is no time
+    WaitOf wait = slows_a_step(planned_->what_if) ? WaitOf::slowest_rank : WaitOf::every_rank;
+    if (simulated) wait = simulated_->rank_groups.size() > 1 ? WaitOf::mean_over_ranks : WaitOf::every_rank;
     const QString more = what_if_sentence(*planned_, simulated_ ? &*simulated_ : nullptr);
-    verdict_->show_time(QStringList{time_sentence(*step, *throughput, tokens), more}.join(' ').trimmed());
+    verdict_->show_time(
+        QStringList{time_sentence(*step, *throughput, tokens, wait), more}.join(' ').trimmed());
 }
 
 void ResultsView::show_topology() {

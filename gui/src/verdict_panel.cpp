@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "zeroplan/gui/theme.hpp"
+#include "zeroplan/gui/what_if_words.hpp"
 
 namespace zeroplan::gui {
 
@@ -118,7 +119,7 @@ QString peak_sentence(const Plan& plan) {
     return said + '.';
 }
 
-QString time_sentence(const StepTimeline& timeline, const Throughput& throughput, bool tokens) {
+QString time_sentence(const StepTimeline& timeline, const Throughput& throughput, bool tokens, WaitOf wait) {
     QString said =
         QObject::tr("Step %1 (%2)").arg(text(format_seconds(timeline.step_time_s)), text(timeline.fidelity));
     said += QObject::tr(": %1 %2/s per GPU")
@@ -130,6 +131,8 @@ QString time_sentence(const StepTimeline& timeline, const Throughput& throughput
         said += QObject::tr(", exposed communication %1, idle %2")
                     .arg(percent(timeline.exposed_communication_s / timeline.step_time_s),
                          percent(timeline.bubble_s / timeline.step_time_s));
+    if (wait == WaitOf::mean_over_ranks) said += QObject::tr(" (mean over all ranks)");
+    if (wait == WaitOf::slowest_rank) said += QObject::tr(" (of the slowest rank)");
     return said + '.';
 }
 
@@ -237,8 +240,9 @@ void VerdictPanel::show_plan(const Planned& planned) {
     headline_->setToolTip(provenance(*planned.plan));
     details_->setToolTip(provenance(*planned.plan));
     const bool tokens = planned.plan->scenario.model.batch == BatchKind::tokens;
-    if (planned.timeline && planned.throughput)
-        show_time(time_sentence(*planned.timeline, *planned.throughput, tokens));
+    if (planned.slowest && planned.throughput)
+        show_time(time_sentence(*planned.slowest, *planned.throughput, tokens,
+                                slows_a_step(planned.what_if) ? WaitOf::slowest_rank : WaitOf::every_rank));
     else
         show_time(planned.no_time ? tr("No step time: %1").arg(reason(*planned.no_time)) : QString());
     show_remedies({});

@@ -14,13 +14,7 @@ double step_time(const Planned& planned, const Simulated* simulated) {
     if (simulated != nullptr)
         for (const StepTimeline& step : simulated->rank_groups) longest = std::max(longest, step.step_time_s);
     if (longest > 0) return longest;
-    return planned.timeline ? planned.timeline->step_time_s : 0;
-}
-
-bool slows_a_step(const WhatIf& what_if) {
-    WhatIf other = what_if;
-    other.failures.reset();
-    return !other.empty();
+    return planned.slowest ? planned.slowest->step_time_s : 0;
 }
 
 QString causes(const WhatIf& what_if) {
@@ -35,6 +29,12 @@ QString causes(const WhatIf& what_if) {
 }
 
 }  // namespace
+
+bool slows_a_step(const WhatIf& what_if) {
+    WhatIf other = what_if;
+    other.failures.reset();
+    return !other.empty();
+}
 
 QString what_if_words(const Planned& planned, const Simulated* simulated) {
     if (planned.what_if.empty())

@@ -129,7 +129,14 @@ TEST_F(SimulationTest, AWindowSaysWhatAWhatIfComesTo) {
          {"What if, each cause on top of those above it", "rank 5 computes at 0.8 of its speed",
           "the NIC of rank 9 at 0.5 of its bandwidth", "everybody waits for rank 5"})
         EXPECT_TRUE(window.results().what_if().contains(words)) << words;
-    EXPECT_TRUE(window.results().verdict().time().contains("Without the what-ifs "));
+    const QString time = window.results().verdict().time(), bar = window.results().simulation_bar().message();
+    EXPECT_TRUE(time.contains("Without the what-ifs "));
+    EXPECT_TRUE(time.contains("(mean over all ranks)")) << time.toStdString();
+    const QString step = time.section(' ', 1, 2);  // "Step 1.221 s (coupled flows)"
+    EXPECT_TRUE(bar.contains("a step takes " + step + ", the closed form says ")) << bar.toStdString();
+    const Planned& planned = *window.results().planned();
+    EXPECT_GT(planned.slowest->step_time_s, 1.1 * planned.timeline->step_time_s);
+    EXPECT_TRUE(bar.contains(text(format_seconds(planned.slowest->step_time_s)))) << bar.toStdString();
     EXPECT_TRUE(
         window.results().topology().accessibleDescription().contains("InfiniBand: 50 GB/s a GPU, busy "));
 }

@@ -50,6 +50,8 @@ TEST(TimeSentence, SaysStepThroughputAndWhatIsExposed) {
     EXPECT_EQ(time_sentence(step, {8192.4, 4e14, 0.41}, true).toStdString(),
               "Step 2.000 s (coupled flows): 8,192 tokens/s per GPU, MFU 41 %, exposed communication 25 %, "
               "idle 0.5 %.");
+    EXPECT_TRUE(time_sentence(step, {8192.4, 4e14, 0.41}, true, WaitOf::mean_over_ranks)
+                    .endsWith("idle 0.5 % (mean over all ranks)."));
     EXPECT_TRUE(time_sentence(step, {10, 0, 0}, false).contains("10 samples/s per GPU, exposed"));
 }
 

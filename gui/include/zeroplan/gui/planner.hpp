@@ -23,7 +23,8 @@ struct Planned {
     TopologySources sources;               ///< of the figures of the cluster's links
     std::optional<Goodput> goodput;        ///< where the what-if says how often what fails
     GroupView fullest;                     ///< of the fullest rank group
-    std::optional<StepTimeline> timeline;  ///< closed form of that group
+    std::optional<StepTimeline> timeline;  ///< closed form of that group, without the what-if
+    std::optional<StepTimeline> slowest;   ///< closed form of the slowest rank, with the what-if
     std::optional<Throughput> throughput;
     std::optional<Error> no_time;  ///< why there is no timeline
     double seconds = 0;            ///< what computing all this took

@@ -23,6 +23,12 @@ struct Simulated {
     double wall_s = 0;                    ///< what the simulation itself took
 };
 
+/// The step of the slowest rank group, which is the job's; nullptr where there is none.
+const StepTimeline* slowest_step(const Simulated& simulated);
+
+/// That step with every rank's mean of what it stands without work: the slowest one waits least.
+std::optional<StepTimeline> slowest_step_with_mean_wait(const Simulated& simulated);
+
 /// Reads the report and the table of operations of a simulation of `plan`. Throws Error{run_failed} if they
 /// are not what zeroplan-sim writes of this plan.
 Simulated read_simulation(const QByteArray& report, const QByteArray& table,

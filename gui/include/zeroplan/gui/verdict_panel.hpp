@@ -12,8 +12,11 @@ namespace zeroplan::gui {
 QString verdict_sentence(const Plan& plan);
 /// Where the peak is: phase, rank, operation, interval.
 QString peak_sentence(const Plan& plan);
-/// "2.31 s a step, 8,870 tokens/s per GPU, 41 % of peak flops"; exposed communication and bubble.
-QString time_sentence(const StepTimeline& timeline, const Throughput& throughput, bool tokens);
+/// Whose exposed communication and idle time a sentence tells.
+enum class WaitOf : std::uint8_t { every_rank, mean_over_ranks, slowest_rank };
+/// "Step 2.310 s (closed form): 8,870 tokens/s per GPU, MFU 41 %, exposed communication 5 %, idle 1 %".
+QString time_sentence(const StepTimeline& timeline, const Throughput& throughput, bool tokens,
+                      WaitOf wait = WaitOf::every_rank);
 
 /// "Against the baseline (llama-3-8b, ZeRO 3, 16 GPUs): device peak +1.50 GiB (+3 %), step −12.0 ms (−1.2
 /// %)": times as both know them, nothing of them where one of the two has none.

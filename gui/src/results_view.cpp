@@ -122,7 +122,9 @@ void ResultsView::show_planned(std::shared_ptr<const Planned> planned) {
     verdict_->show_plan(*planned_);
     show_ranks();
     show_topology();
-    topology_->select_rank(ranks_->selected_rank());
+    topology_->select_rank(user_selected_
+                               ? ranks_->selected_rank()
+                               : rank_worth_showing(topology_of(*planned_, {}), ranks_->selected_rank()));
     show_group();
 }
 

@@ -28,6 +28,27 @@ Topology topology_of(const Planned& planned, const std::vector<LinkLoad>& loads)
             link_classes(planned, loads)};
 }
 
+std::uint64_t node_of(const Straggler& straggler, const ClusterSpec& cluster) {
+    return straggler.rank / cluster.gpus_per_node;
+}
+
+std::uint64_t node_of(const SlowLink& link, const ClusterSpec& cluster) {
+    return link.kind == SlowLinkKind::node ? link.index : link.index / cluster.gpus_per_node;
+}
+
+std::uint64_t rank_worth_showing(const Topology& topology, std::uint64_t rank) {
+    const ClusterSpec& cluster = topology.cluster;
+    if (node_factor(topology, rank / cluster.gpus_per_node) < 1) return rank;
+    std::optional<std::uint64_t> first;
+    const auto see = [&](std::uint64_t slow, double factor) {
+        if (factor < 1) first = std::min(slow, first.value_or(slow));
+    };
+    for (const Straggler& straggler : topology.what_if.stragglers) see(straggler.rank, straggler.factor);
+    for (const SlowLink& link : topology.what_if.slow_links)
+        see(link.kind == SlowLinkKind::node ? link.index * cluster.gpus_per_node : link.index, link.factor);
+    return std::min(first.value_or(rank), cluster.gpus_used - 1);
+}
+
 TopologyDrawing topology_drawing(const Topology& topology, const QRectF& room, double line,
                                  std::uint64_t rank) {
     TopologyDrawing drawing;

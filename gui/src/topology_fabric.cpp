@@ -214,9 +214,20 @@ private:
             DrawnBox& more =
                 sketch_.box(BoxRole::more, rect, QObject::tr("× %1").arg(text(format_count(slot.count))));
             more.details = {more_words(slot.kind, rails_)};
+            more.slow = slow_nodes_in(i);
             if (folded.isNull() || slot.node <= sketch_node()) folded = rect;
         }
         return own.isNull() ? folded : own;
+    }
+
+    // A slot stands for the nodes up to the next one's.
+    std::uint64_t slow_nodes_in(std::size_t slot) const {
+        const std::uint64_t first = slots_[slot].node;
+        const std::uint64_t end =
+            slot + 1 < slots_.size() ? slots_[slot + 1].node : fabric_nodes(sketch_.topology);
+        const std::vector<std::uint64_t> slow = slow_fabric_nodes(sketch_.topology);
+        return static_cast<std::uint64_t>(std::count_if(
+            slow.begin(), slow.end(), [&](std::uint64_t node) { return node >= first && node < end; }));
     }
 
     // Where in the fabric the node that is drawn whole is.

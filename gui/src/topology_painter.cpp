@@ -12,8 +12,13 @@ namespace {
 constexpr double corner = 3, widest_link = 4;
 constexpr int swatch = 10;
 
-QString factor_words(double factor) {
-    return QObject::tr("at %1").arg(factor);
+// "at 0.8"; of what stands for many nodes how many of them are slow.
+QString slow_words(const DrawnBox& box) {
+    return box.slow > 0 ? QObject::tr("%1 slow").arg(box.slow) : QObject::tr("at %1").arg(box.factor);
+}
+
+bool is_slow(const DrawnBox& box) {
+    return box.factor < 1 || box.slow > 0;
 }
 
 }  // namespace
@@ -52,6 +57,8 @@ void TopologyView::Painter::paint() {
     for (const DrawnLink& link : view_.drawing_.links) paint_link(link);
     for (const DrawnBox& box : boxes)
         if (!is_frame(box)) paint_box(box);
+    for (const DrawnBox& box : boxes)  // over its cells, which come after it
+        if (box.role == BoxRole::node && is_slow(box)) paint_factor(box);
     for (const DrawnLabel& label : view_.drawing_.labels) paint_label(label);
     painter_.setRenderHint(QPainter::Antialiasing, false);
     paint_legend();
@@ -128,13 +135,15 @@ void TopologyView::Painter::paint_box(const DrawnBox& box) {
         painter_.fillRect(box.rect, brush);
     else
         painter_.drawRoundedRect(box.rect, corner, corner);
-    if (box.role == BoxRole::gpu && box.rank == view_.rank_) {
+    const bool slow_own_node = box.role == BoxRole::node && is_slow(box) &&
+                               box.node == view_.rank_ / view_.topology_->cluster.gpus_per_node;
+    if (slow_own_node || (box.role == BoxRole::gpu && box.rank == view_.rank_)) {
         painter_.setPen(QPen(ink_, 2));
         painter_.setBrush(Qt::NoBrush);
         painter_.drawRoundedRect(box.rect.adjusted(-2, -2, 2, 2), corner, corner);
     }
     paint_words(box, ink);
-    if (box.factor < 1) paint_factor(box);
+    if (is_slow(box) && box.role != BoxRole::node) paint_factor(box);
 }
 
 // In the middle, of a node whole at the bottom and of a small one below its cells; what there is no room for
@@ -143,7 +152,8 @@ void TopologyView::Painter::paint_words(const DrawnBox& box, const QColor& ink) 
     QRectF area = box.rect.adjusted(2, 0, -2, 0);
     if (box.role == BoxRole::frame) area.setTop(area.bottom() - 1.4 * line());
     if (box.role == BoxRole::node) area.setTop(box.rect.top() + box.rect.height() * 0.44);
-    if (box.role == BoxRole::gpu && box.factor < 1) area.setBottom(area.bottom() - 1.1 * line());
+    if ((box.role == BoxRole::gpu || box.role == BoxRole::more) && is_slow(box))
+        area.setBottom(area.bottom() - 1.1 * line());
     const QStringList lines = lines_of(box, area);
     if (lines.isEmpty()) return;
     painter_.setPen(ink);
@@ -186,11 +196,12 @@ void TopologyView::Painter::paint_factor(const DrawnBox& box) {
     painter_.drawRoundedRect(box.rect, corner, corner);
     if (box.role == BoxRole::bus) return;
     painter_.setFont(small);
-    const QString words = factor_words(box.factor);
+    const QString words = slow_words(box);
     const double width = QFontMetricsF(small).horizontalAdvance(words) + 6;
     QRectF tag(0, 0, std::min(width, box.rect.width()), line());
     tag.moveCenter(box.rect.center());
-    if (box.role == BoxRole::gpu) tag.moveBottom(box.rect.bottom() - 2);
+    if (box.role == BoxRole::gpu || box.role == BoxRole::more) tag.moveBottom(box.rect.bottom() - 2);
+    if (box.role == BoxRole::node) tag.moveTop(box.rect.top() + 2);
     painter_.fillRect(tag, ground_);
     painter_.setPen(overflow_colour(dark_));
     painter_.drawText(tag, Qt::AlignCenter, words);

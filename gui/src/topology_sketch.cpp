@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 namespace zeroplan::gui {
 
@@ -68,7 +69,9 @@ bool draw_small_node(const Sketch& sketch, const QRectF& rect, std::uint64_t fab
                    other ? QObject::tr("other") : QObject::tr("free"));
         return false;
     }
-    sketch.box(BoxRole::node, rect, QObject::tr("node %1").arg(*node)).node = *node;
+    DrawnBox& box = sketch.box(BoxRole::node, rect, QObject::tr("node %1").arg(*node));
+    box.node = *node;
+    box.factor = node_factor(sketch.topology, *node);
     const QRectF cells(rect.left() + 4, rect.top() + 4, rect.width() - 8,
                        std::max(2.0, rect.height() * 0.42 - 3));
     draw_cells(sketch, cells, *node);
@@ -105,6 +108,27 @@ double node_nic_factor(const Topology& topology, std::uint64_t node) {
         if (whole || one) factor = std::min(factor, link.factor);
     }
     return factor;
+}
+
+double node_factor(const Topology& topology, std::uint64_t node) {
+    double factor = 1;
+    for (const Straggler& straggler : topology.what_if.stragglers)
+        if (node_of(straggler, topology.cluster) == node) factor = std::min(factor, straggler.factor);
+    for (const SlowLink& link : topology.what_if.slow_links)
+        if (node_of(link, topology.cluster) == node) factor = std::min(factor, link.factor);
+    return factor;
+}
+
+std::vector<std::uint64_t> slow_fabric_nodes(const Topology& topology) {
+    std::set<std::uint64_t> slow;
+    const auto add = [&](std::uint64_t node, double factor) {
+        if (factor < 1) slow.insert(node < topology.sites.job.size() ? topology.sites.job[node] : node);
+    };
+    for (const Straggler& straggler : topology.what_if.stragglers)
+        add(node_of(straggler, topology.cluster), straggler.factor);
+    for (const SlowLink& link : topology.what_if.slow_links)
+        add(node_of(link, topology.cluster), link.factor);
+    return {slow.begin(), slow.end()};
 }
 
 }  // namespace zeroplan::gui

@@ -40,7 +40,10 @@ inline constexpr double small_node_units = 2.2;
 double speed_of(const WhatIf& what_if, std::uint64_t rank);
 double gpu_link_factor(const WhatIf& what_if, std::uint64_t rank);
 double nic_factor(const WhatIf& what_if, std::uint64_t rank, std::uint64_t node);
-/// The slowest of a node's.
+/// The slowest of a node's NICs, and of all in it.
 double node_nic_factor(const Topology& topology, std::uint64_t node);
+double node_factor(const Topology& topology, std::uint64_t node);
+/// Where in the fabric the job's nodes with something slow are, each once.
+std::vector<std::uint64_t> slow_fabric_nodes(const Topology& topology);
 
 }  // namespace zeroplan::gui

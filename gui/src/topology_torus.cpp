@@ -100,27 +100,43 @@ private:
 
     void link(QPointF from, QPointF to) const { sketch_.link(LinkKind::torus, from, to); }
 
+    // Which box a node of the fabric is in; layers lie behind everything else.
+    enum class Place : std::uint8_t { drawn, columns, rows, layers };
+    Place place_of(std::uint64_t node) const {
+        const std::uint64_t column = node % extent_.all_columns, row = node / extent_.all_columns;
+        if (row >= extent_.all_rows) return Place::layers;
+        if (row >= extent_.rows) return Place::rows;
+        return column >= extent_.columns ? Place::columns : Place::drawn;
+    }
+
+    std::uint64_t slow_nodes_in(Place place) const {
+        const std::vector<std::uint64_t> slow = slow_fabric_nodes(sketch_.topology);
+        return static_cast<std::uint64_t>(std::count_if(
+            slow.begin(), slow.end(), [&](std::uint64_t node) { return place_of(node) == place; }));
+    }
+
     QRectF draw_more() const {
         QRectF last;
-        const auto more = [&](const QRectF& rect, std::uint64_t count, const QString& what) {
+        const auto more = [&](const QRectF& rect, std::uint64_t count, const QString& what, Place place) {
             DrawnBox& box =
                 sketch_.box(BoxRole::more, rect, QObject::tr("× %1").arg(text(format_count(count))));
             box.details = {what};
+            box.slow = slow_nodes_in(place);
             last = rect;
         };
         if (extent_.more_columns()) {
             const QRectF whole = at(extent_.columns, 0) | at(extent_.columns, extent_.rows - 1);
-            more(whole, extent_.all_columns - extent_.columns, QObject::tr("more"));
+            more(whole, extent_.all_columns - extent_.columns, QObject::tr("more"), Place::columns);
         }
         if (extent_.more_layers()) {
             const auto behind = static_cast<std::uint64_t>(extent_.drawn_columns());
             const QRectF whole = at(behind, 0) | at(behind, extent_.rows - 1);
-            more(whole.adjusted(6, 0, 6, 0), extent_.layers - 1, QObject::tr("more layers"));
+            more(whole.adjusted(6, 0, 6, 0), extent_.layers - 1, QObject::tr("more layers"), Place::layers);
         }
         if (extent_.more_rows())
             more(at(0, extent_.rows) |
                      at(static_cast<std::uint64_t>(extent_.drawn_columns()) - 1, extent_.rows),
-                 extent_.all_rows - extent_.rows, QObject::tr("more rows"));
+                 extent_.all_rows - extent_.rows, QObject::tr("more rows"), Place::rows);
         return last;
     }
 

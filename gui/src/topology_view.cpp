@@ -28,6 +28,15 @@ bool is_answer(const DrawnBox& box) {
     return box.role != BoxRole::frame && box.role != BoxRole::cells && box.role != BoxRole::tensor_group;
 }
 
+QString what_is_slow_in(const Topology& topology, std::uint64_t node) {
+    QStringList said;
+    for (const Straggler& straggler : topology.what_if.stragglers)
+        if (node_of(straggler, topology.cluster) == node) said << as_sentence(text(describe(straggler)));
+    for (const SlowLink& link : topology.what_if.slow_links)
+        if (node_of(link, topology.cluster) == node) said << as_sentence(text(describe(link)));
+    return said.join(' ');
+}
+
 }  // namespace
 
 TopologyView::TopologyView(QWidget* parent) : PlotView(parent) {
@@ -133,6 +142,7 @@ Description TopologyView::describe_box(const DrawnBox& box) const {
             return said;
         }
     Description said{QStringList{box.text, box.details.join(' ')}.join(' ').trimmed(), {}, {}};
+    if (box.slow > 0) said.rows.push_back({tr("with something slow"), text(format_count(box.slow)), {}});
     const std::uint64_t per_node = topology_->cluster.gpus_per_node;
     if (box.node) {
         const std::uint64_t last = std::min((*box.node + 1) * per_node, topology_->cluster.gpus_used) - 1;
@@ -140,6 +150,7 @@ Description TopologyView::describe_box(const DrawnBox& box) const {
             {tr("ranks"),
              tr("%1 to %2").arg(text(format_count(*box.node * per_node)), text(format_count(last))),
              {}});
+        said.closing = what_is_slow_in(*topology_, *box.node);
     }
     return said;
 }

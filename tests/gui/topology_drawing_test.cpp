@@ -251,5 +251,35 @@ TEST(TopologyTitle, SaysWhatIsDrawn) {
     EXPECT_EQ(topology_title(topology(1, 1)).toStdString(), "1 GPU");
 }
 
+// 64 nodes of 8: rank 77 is on node 9 of the first layer of 16, node 40 in the third one.
+TEST(TopologyDrawing, MarksNodesWithSomethingSlowAlsoInFoldedLayers) {
+    Topology asked = topology(64, 8);
+    asked.what_if.fabric = FabricSpec{FabricKind::torus, 0, 1, 0, 1, {4, 4, 4}, 0};
+    asked.what_if.stragglers = {{77, 0.8}};
+    asked.what_if.slow_links = {{SlowLinkKind::node, 40, 0.5}};
+    const TopologyDrawing drawing = topology_drawing(asked, room, line, 0);
+    for (const DrawnBox& box : of_role(drawing, BoxRole::node))
+        EXPECT_EQ(box.factor, box.node == 9U ? 0.8 : 1) << box.text.toStdString();
+    const auto more = of_role(drawing, BoxRole::more);
+    ASSERT_EQ(more.size(), 1U);
+    EXPECT_EQ(more[0].slow, 1U);
+    EXPECT_EQ(rank_worth_showing(asked, 0), 77U);
+    EXPECT_EQ(rank_worth_showing(asked, 325), 325U);  // on node 40
+    EXPECT_EQ(rank_worth_showing(topology(64, 8), 3), 3U);
+}
+
+TEST(TopologyDrawing, CountsSlowNodesBehindFoldedLeaves) {
+    Topology asked = topology(512, 8);
+    asked.what_if.fabric = tree(FabricKind::fat_tree, 4);
+    asked.what_if.stragglers = {{9, 0.7}, {4080, 0.9}, {4081, 0.9}};  // nodes 1, 510, 510
+    asked.what_if.slow_links = {{SlowLinkKind::nic, 4095, 0.5}};      // node 511
+    const TopologyDrawing drawing = topology_drawing(asked, room, line, 0);
+    for (const DrawnBox& box : of_role(drawing, BoxRole::node))
+        EXPECT_EQ(box.factor, box.node == 1U ? 0.7 : 1) << box.text.toStdString();
+    std::uint64_t slow = 0;
+    for (const DrawnBox& box : of_role(drawing, BoxRole::more)) slow += box.slow;
+    EXPECT_EQ(slow, 2U);
+}
+
 }  // namespace
 }  // namespace zeroplan::gui

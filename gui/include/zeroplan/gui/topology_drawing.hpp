@@ -45,7 +45,8 @@ struct DrawnBox {
     std::optional<std::uint64_t> node{};  ///< of the job: frame, node
     std::optional<LinkKind> link{};       ///< bus, nic, fabric_switch: what it belongs to
     std::uint64_t colour = 0;             ///< colour_of(): gpu, cells
-    double factor = 1;                    ///< of its speed: gpu, nic
+    double factor = 1;                    ///< of its speed: gpu, nic; of the slowest thing in it: node
+    std::uint64_t slow = 0;               ///< nodes with something slow among those it stands for: more
     friend bool operator==(const DrawnBox&, const DrawnBox&) = default;
 };
 
@@ -74,6 +75,12 @@ struct TopologyDrawing {
     QRectF legend_rect;
     friend bool operator==(const TopologyDrawing&, const TopologyDrawing&) = default;
 };
+
+/// The node of the job that the slow GPU or links are in.
+std::uint64_t node_of(const Straggler& straggler, const ClusterSpec& cluster);
+std::uint64_t node_of(const SlowLink& link, const ClusterSpec& cluster);
+/// The first rank of those that a what-if slows, if the node of `rank` has none of them; else `rank`.
+std::uint64_t rank_worth_showing(const Topology& topology, std::uint64_t rank);
 
 /// Of the node that `rank` is on, within `room`; text lines are `line` pixels high.
 TopologyDrawing topology_drawing(const Topology& topology, const QRectF& room, double line,

@@ -74,6 +74,15 @@ NeighbourJob neighbour(const Plan& other, const WhatIf& what_if, std::optional<d
     return {what_if.background->name, other.scenario.world_size(), step_time_s, beside_s};
 }
 
+/// Nobody whose lateness costs the others nothing: what they have to do meanwhile hides it.
+std::optional<WaitedFor> waited_for(const SimulatedStep& step) {
+    if (!step.last) return std::nullopt;
+    const double waiting_s = step.others_wait_s(*step.last);
+    if (waiting_s <= rounding_share * step.step_time_s()) return std::nullopt;
+    return WaitedFor{step.classes.classes[step.last->rank_class].ranks, step.last->last_of,
+                     step.last->collectives, waiting_s};
+}
+
 StepTimeline slowest(std::vector<StepTimeline> steps) {
     return std::move(*std::max_element(steps.begin(), steps.end(), [](const auto& a, const auto& b) {
         return a.step_time_s < b.step_time_s;
@@ -126,10 +135,7 @@ WhatIfStep simulate(const Plan& plan, const WhatIf& what_if, const SimOptions& o
         report.causes.push_back(difference(cause.name, step, with));
         step = std::move(with);
     }
-    if (!causes.empty() && step.waited_for) {
-        report.waited_for = step.waited_for;
-        report.waited_for->waiting_s = step.others_wait_s(step.waited_for->ranks);
-    }
+    if (!causes.empty()) report.waited_for = waited_for(step);
     if (simulation.other_plan())
         report.background = neighbour(*simulation.other_plan(), what_if, step.background_step_s);
 

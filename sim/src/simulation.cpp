@@ -99,7 +99,7 @@ SimulatedStep Simulation::run(const WhatIf& what_if) {
         std::vector<NodeTimes> times = execute(
             graph, [this](double share) { report(share); }, &execution);
         if (whole) {
-            step.waited_for = waited_for(step.programs, executed, graph, times, step.classes);
+            step.last = waited_for(step.programs, executed, graph, times, step.classes);
             if (execution.background_steps > 0)
                 step.background_step_s =
                     execution.background_s / static_cast<double>(execution.background_steps);

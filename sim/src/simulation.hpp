@@ -2,6 +2,7 @@
 #include <optional>
 #include <vector>
 
+#include "waiting.hpp"
 #include "zeroplan/fabric_sites.hpp"
 #include "zeroplan/rank_classes.hpp"
 #include "zeroplan/simulate.hpp"
@@ -11,9 +12,9 @@ namespace zeroplan::sim {
 /// A simulated step of all classes that the ranks fall into.
 struct SimulatedStep {
     RankClasses classes;
-    std::vector<TimedProgram> programs;   ///< by class
-    std::vector<StepTimeline> timelines;  ///< by class
-    std::optional<WaitedFor> waited_for;
+    std::vector<TimedProgram> programs;       ///< by class
+    std::vector<StepTimeline> timelines;      ///< by class
+    std::optional<LastClass> last;            ///< whom others wait for
     std::optional<double> background_step_s;  ///< of the other job, if one of its steps ended
 
     double step_time_s() const {
@@ -25,15 +26,14 @@ struct SimulatedStep {
     double without_work_s(std::size_t number) const {
         return timelines[number].exposed_communication_s + timelines[number].bubble_s;
     }
-    /// How much longer others than `ranks` are without work than these, mean over the others.
-    double others_wait_s(const std::vector<RankRange>& ranks) const {
+    /// How much longer those who meet a class in collectives are without work than it, mean over them.
+    double others_wait_s(const LastClass& of) const {
         double sum = 0, others = 0;
-        for (std::size_t c = 0; c < timelines.size(); ++c) {
-            if (classes.classes[c].ranks == ranks) continue;
+        for (const std::uint32_t c : of.others) {
             sum += without_work_s(c) * static_cast<double>(classes.classes[c].count());
             others += static_cast<double>(classes.classes[c].count());
         }
-        return others > 0 ? sum / others - without_work_s(classes.class_of(ranks.front().first)) : 0;
+        return others > 0 ? sum / others - without_work_s(of.rank_class) : 0;
     }
     /// Mean over all ranks.
     double mean(double StepTimeline::*figure) const {

@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
+#include <utility>
+
+#include "zeroplan/what_if_report.hpp"
 
 namespace zeroplan::sim {
 namespace {
-
-/// Differences of dates below this share of the step are rounding.
-constexpr double rounding = 1e-9;
 
 /// A class that is ready for a collective.
 struct Arrival {
@@ -66,34 +67,57 @@ double step_time(const std::vector<NodeTimes>& times) {
     return end;
 }
 
+/// What a class does where members of a collective come at different times.
+struct Tally {
+    double takes_part = 0, last_of = 0;
+    std::set<std::uint32_t> met;  ///< other classes, there
+};
+
+void count(const std::vector<Arrival>& members, double least, std::vector<Tally>& tallies) {
+    const auto earlier = [](const Arrival& a, const Arrival& b) { return a.ready_s < b.ready_s; };
+    const auto [first, last] = std::minmax_element(members.begin(), members.end(), earlier);
+    if (last->ready_s - first->ready_s <= least) return;
+    for (const Arrival& member : members) {
+        Tally& tally = tallies[member.rank_class];
+        tally.takes_part += member.times;
+        if (last->ready_s - member.ready_s <= least) tally.last_of += member.times;
+        for (const Arrival& other : members)
+            if (other.rank_class != member.rank_class) tally.met.insert(other.rank_class);
+    }
+}
+
+/// Whether its others wait for a class as a rule. Peers of a slow rank come last to what they do with others,
+/// having waited for it themselves: to fewer than those where it is they who wait.
+bool stands_out(const Tally& tally) {
+    return 2 * tally.last_of > tally.takes_part;
+}
+
 }  // namespace
 
-std::optional<WaitedFor> waited_for(const std::vector<TimedProgram>& programs,
+std::optional<LastClass> waited_for(const std::vector<TimedProgram>& programs,
                                     const std::vector<TimedProgram>& executed, const StepGraph& graph,
                                     const std::vector<NodeTimes>& times, const RankClasses& classes) {
     Arrivals arrivals;
     for (std::uint32_t c = 0; c < executed.size(); ++c)
         Arriving(programs[c], executed[c], times[c], graph.node_of_run[c], c).add_to(arrivals);
 
-    const double least = rounding * step_time(times);
-    std::vector<double> rank_seconds(executed.size()), last_of(executed.size());
-    double collectives = 0;
-    for (const auto& [node, members] : arrivals) {
-        const auto [first, last] =
-            std::minmax_element(members.begin(), members.end(),
-                                [](const Arrival& a, const Arrival& b) { return a.ready_s < b.ready_s; });
-        if (last->ready_s - first->ready_s <= least) continue;
-        collectives += last->times;
-        last_of[last->rank_class] += last->times;
-        for (const Arrival& member : members)
-            rank_seconds[last->rank_class] += member.times * (last->ready_s - member.ready_s) *
-                                              static_cast<double>(classes.classes[member.rank_class].count());
-    }
-    if (collectives == 0) return std::nullopt;
-    const auto worst = static_cast<std::size_t>(std::max_element(rank_seconds.begin(), rank_seconds.end()) -
-                                                rank_seconds.begin());
-    return WaitedFor{classes.classes[worst].ranks, static_cast<std::uint64_t>(last_of[worst]),
-                     static_cast<std::uint64_t>(collectives), 0};
+    std::vector<Tally> tallies(executed.size());
+    const double least = rounding_share * step_time(times);
+    for (const auto& [node, members] : arrivals) count(members, least, tallies);
+
+    std::optional<std::uint32_t> worst;
+    const auto waits_more = [&](std::uint32_t a, std::uint32_t b) {
+        return std::pair(tallies[a].last_of, -classes.classes[a].compute_factor) >
+               std::pair(tallies[b].last_of, -classes.classes[b].compute_factor);
+    };
+    for (std::uint32_t c = 0; c < tallies.size(); ++c)
+        if (stands_out(tallies[c]) && (!worst || waits_more(c, *worst))) worst = c;
+    if (!worst) return std::nullopt;
+    const Tally& of = tallies[*worst];
+    return LastClass{*worst,
+                     {of.met.begin(), of.met.end()},
+                     static_cast<std::uint64_t>(of.last_of),
+                     static_cast<std::uint64_t>(of.takes_part)};
 }
 
 }  // namespace zeroplan::sim

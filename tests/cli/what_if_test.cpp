@@ -82,6 +82,32 @@ TEST_F(WhatIfCommand, WorksWithEveryEngine) {
     }
 }
 
+TEST_F(WhatIfCommand, NamesTheStragglerNotThosePeersThatItDelays) {
+    const Arguments llama{"sim", "--model", "llama-3-8b", "--json"};
+    const Arguments megatron{"--engine", "megatron", "--zero",  "1", "--tp",         "4",
+                             "--pp",     "2",        "--nodes", "4", "--grad-accum", "8"};
+    const std::vector<std::pair<Arguments, std::string>> slow{
+        {megatron, "9=0.7"},   // its tensor-parallel peers are late to reduce gradients with their replicas
+        {megatron, "16=0.7"},  // the other stage stands idle for other reasons, too
+        {{"--engine", "native", "--nodes", "8", "--zero", "3", "--shard-group", "8"}, "5=0.8"},
+        {{"--nodes", "2", "--zero", "3"}, "5=0.8"},
+        {{"--engine", "fsdp2", "--nodes", "2", "--tp", "2"}, "5=0.7"},
+        {{"--engine", "fsdp2", "--nodes", "2", "--pp", "2", "--grad-accum", "4"}, "9=0.7"},
+    };
+    for (const auto& [flags, straggler] : slow) {
+        SCOPED_TRACE(flags[1] + " " + straggler);
+        Arguments arguments = llama;
+        arguments.insert(arguments.end(), flags.begin(), flags.end());
+        arguments.insert(arguments.end(), {"--straggler", straggler});
+        const Outcome result = zeroplan(arguments);
+        ASSERT_EQ(result.status, 0) << result.err;
+        const json waited = json::parse(result.out)["what_if"]["waited_for"];
+        EXPECT_EQ(waited["ranks"], straggler.substr(0, straggler.find('=')));
+        EXPECT_GT(waited["waiting_s"], 0);
+        EXPECT_GT(2 * waited["last_of"].get<double>(), waited["collectives"].get<double>());
+    }
+}
+
 TEST_F(WhatIfCommand, SaysInTextWhomEverybodyWaitsFor) {
     const Outcome result = zeroplan(gpt2({"--straggler", "5=0.5"}));
     ASSERT_EQ(result.status, 0) << result.err;

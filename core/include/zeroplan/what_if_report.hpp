@@ -9,6 +9,9 @@
 
 namespace zeroplan {
 
+/// Differences of times below this share of the step are rounding.
+inline constexpr double rounding_share = 1e-9;
+
 /// One cause of a what-if, on top of those listed before it: the step with it, and what it adds. What ranks
 /// wait is a mean over all ranks.
 struct StepCause {
@@ -23,8 +26,9 @@ struct StepCause {
 /// Who comes last to the collectives, and so is waited for by all other members.
 struct WaitedFor {
     std::vector<RankRange> ranks;
-    std::uint64_t last_of = 0, collectives = 0;  ///< of the collectives where somebody is last
-    double waiting_s = 0;  ///< of a step that the others don't compute beyond what these don't; mean
+    std::uint64_t last_of = 0, collectives = 0;  ///< of those it takes part in where somebody waits
+    /// Of a step that those who meet it there don't compute beyond what it doesn't, mean over them; positive.
+    double waiting_s = 0;
     friend bool operator==(const WaitedFor&, const WaitedFor&) = default;
 };
 

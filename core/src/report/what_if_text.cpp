@@ -29,13 +29,14 @@ std::string share(double goodput) {
 
 void add_waited_for(TextPage& page, const WaitedFor& waited) {
     const bool one = waited.ranks.size() == 1 && waited.ranks[0].first == waited.ranks[0].last;
-    const std::string share =
-        waited.last_of == waited.collectives
-            ? fmt::format("all {}", format_count(waited.collectives))
-            : fmt::format("{} of the {}", format_count(waited.last_of), format_count(waited.collectives));
+    const char* whose = one ? "its" : "their";
+    const std::string share = waited.last_of == waited.collectives
+                                  ? fmt::format("all {} {}", whose, format_count(waited.collectives))
+                                  : fmt::format("{} of {} {}", format_count(waited.last_of), whose,
+                                                format_count(waited.collectives));
     page.paragraph("  ",
                    fmt::format("everybody waits for {}: {} last to {} collectives that ranks come to at "
-                               "different times; the others stand without work {} longer than {}",
+                               "different times; the others there stand without work {} longer than {}",
                                ranks_in_words(waited.ranks), one ? "it comes" : "they come", share,
                                format_seconds(waited.waiting_s), one ? "it" : "they do"));
 }

@@ -64,7 +64,7 @@ TEST(WhatIfText, TellsCausesAndWhoIsWaitedFor) {
     const std::string text = sim_text(plan_of_two(), slow_step(), slow_extras());
     for (const char* part :
          {"What if", "without", "2.000 s", "rank 1 computes at 0.8 of its speed", "2.500 s", "+500 ms",
-          "+300 ms", "everybody waits for rank 1", "7 of the 8 collectives", "250 ms"})
+          "+300 ms", "everybody waits for rank 1", "7 of its 8 collectives", "250 ms"})
         EXPECT_THAT(text, HasSubstr(part));
     EXPECT_THAT(sim_text(plan_of_two(), slow_step()), testing::Not(HasSubstr("What if")));
 }

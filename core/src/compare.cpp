@@ -10,9 +10,27 @@
 namespace zeroplan {
 namespace {
 
-ComparedFigure compare_figure(std::string ranks, const Figure& a, const Figure& b, double tolerance) {
+/// Times and rates come from sums whose order differs from version to version: less than this share of the
+/// step is rounding.
+constexpr double rounding_share = 1e-9;
+
+/// Whether two times or rates differ by rounding only. Bytes, counts and losses are exact.
+bool differs_by_rounding(const Figure& a, const Figure& b, double step_s) {
+    if (a.section != "time") return false;
+    const double scale = std::max(std::abs(a.value), a.unit == "s" ? step_s : 0.0);
+    return std::abs(b.value - a.value) <= rounding_share * scale;
+}
+
+double step_time(const std::vector<Figure>& figures) {
+    for (const Figure& figure : figures)
+        if (figure.section == "time" && figure.what == "step time") return figure.value;
+    return 0;
+}
+
+ComparedFigure compare_figure(std::string ranks, const Figure& a, const Figure& b, double tolerance,
+                              double step_s) {
     ComparedFigure row{std::move(ranks), a, b.value, std::nullopt, false};
-    if (a.value == b.value)
+    if (a.value == b.value || differs_by_rounding(a, b, step_s))
         row.relative = 0;
     else if (const double relative = b.value / a.value - 1; std::isfinite(relative))
         row.relative = relative;
@@ -49,12 +67,12 @@ bool may_have(const std::string& kind, const Figure& figure) {
 class FigureComparer {
 public:
     FigureComparer(Comparison& out, const ComparableReport& a, const ComparableReport& b)
-        : out_(out), a_(a), b_(b) {}
+        : out_(out), a_(a), b_(b), step_s_(step_time(a.figures)) {}
 
     void compare(const std::string& ranks, const std::vector<Figure>& a, const std::vector<Figure>& b) {
         for (const Figure& figure : a) {
             if (const Figure* other = find(b, figure))
-                out_.figures.push_back(compare_figure(ranks, figure, *other, out_.tolerance));
+                out_.figures.push_back(compare_figure(ranks, figure, *other, out_.tolerance, step_s_));
             else
                 note({ranks, figure, true});
         }
@@ -76,6 +94,7 @@ private:
 
     Comparison& out_;
     const ComparableReport &a_, &b_;
+    double step_s_;
 };
 
 std::vector<RankRange> intersection(const std::vector<RankRange>& a, const std::vector<RankRange>& b) {

@@ -49,6 +49,21 @@ TEST(Compare, TakesTheToleranceAsRelative) {
     EXPECT_TRUE(compare(a, b, 0.051).agrees);
 }
 
+TEST(Compare, TakesRoundingOfTimesForNoDifference) {
+    const Figure step{"time", "step time", "s", 2.0};
+    const auto with = [&](double communicating_s) {
+        return report({}, {step, {"time", "communicating", "s", communicating_s}});
+    };
+    EXPECT_TRUE(compare(with(0.1), with(0.1 * (1 - 2.2e-16)), 0).agrees);
+    EXPECT_EQ(compare(with(0), with(3.3e-16), 0).figures[1].relative, 0.0);
+    EXPECT_TRUE(compare(with(0.1), with(0.1 + 1.9e-9), 0).agrees);
+    EXPECT_FALSE(compare(with(0.1), with(0.1 + 2.1e-9), 0).agrees);
+    // A byte of 100 GB is one.
+    EXPECT_FALSE(
+        compare(report({}, {allocated(100'000'000'000)}), report({}, {allocated(100'000'000'001)}), 0)
+            .agrees);
+}
+
 TEST(Compare, NeverAgreesOnSomethingThatWasNothing) {
     const auto zero = report({}, {allocated(0)}), one = report({}, {allocated(1)});
     EXPECT_EQ(compare(zero, one, 1e9).figures[0].relative, std::nullopt);

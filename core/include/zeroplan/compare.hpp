@@ -47,7 +47,7 @@ struct ComparedFigure {
     std::string ranks;
     Figure a;
     double b = 0;
-    std::optional<double> relative;  ///< b / a − 1; nothing if a is 0 and b isn't
+    std::optional<double> relative;  ///< b / a − 1, 0 for rounding; nothing if a is 0 and b isn't
     bool within = true;              ///< |relative| ≤ tolerance
     friend bool operator==(const ComparedFigure&, const ComparedFigure&) = default;
 };
@@ -85,8 +85,8 @@ struct Comparison {
 };
 
 /// Compares what both have: figures of the job by name, memory on every rank that both have. `tolerance` is
-/// the relative difference up to which figures agree; 0 asks for equality. Throws Error{invalid_input} if the
-/// reports have no figure in common.
+/// the relative difference up to which figures agree; 0 asks for equality, of times but for rounding (1e-9 of
+/// the step). Throws Error{invalid_input} if the reports have no figure in common.
 Comparison compare(const ComparableReport& a, const ComparableReport& b, double tolerance);
 
 std::string compare_text(const ComparableReport& a, const ComparableReport& b, const Comparison& comparison,

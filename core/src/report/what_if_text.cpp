@@ -1,6 +1,7 @@
 #include "report/what_if_text.hpp"
 
 #include <array>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -9,8 +10,9 @@
 namespace zeroplan {
 namespace {
 
-/// "+266 ms", "−3 ms"
-std::string difference(double seconds) {
+/// "+266 ms", "−3 ms"; what is rounding beside a step of `step_s` is none.
+std::string difference(double seconds, double step_s) {
+    if (std::abs(seconds) <= rounding_share * step_s) return "none";
     return seconds < 0 ? "−" + format_seconds(-seconds) : "+" + format_seconds(seconds);
 }
 
@@ -56,8 +58,10 @@ void add_what_if(TextPage& page, const WhatIfReport& report) {
     Table table({"", "step", "more", "exposed wait"});
     table.row({"without", format_seconds(report.step_time_without_s), "", ""});
     for (const StepCause& cause : report.causes)
-        table.row({cause.cause, format_seconds(cause.step_time_s), difference(cause.added_s),
-                   difference(cause.added_exposed_communication_s + cause.added_idle_s)});
+        table.row({cause.cause, format_seconds(cause.step_time_s),
+                   difference(cause.added_s, report.step_time_without_s),
+                   difference(cause.added_exposed_communication_s + cause.added_idle_s,
+                              report.step_time_without_s)});
     page.heading("What if", ", each cause on top of those above it");
     page.table(table);
     page.paragraph("  ",

@@ -78,6 +78,14 @@ TEST(WhatIfText, TellsTheGoodputOfEveryInterval) {
         EXPECT_THAT(text, HasSubstr(part));
 }
 
+TEST(WhatIfText, TellsNoDifferenceThatIsRounding) {
+    SimExtras extras = slow_extras();
+    extras.what_if->causes = {{"a", 2, 4e-16, -3.3e-16, 0}, {"b", 2, -1e-6, 1e-6, 0}};
+    const std::string text = what_if_text(extras, 2);
+    EXPECT_THAT(text, testing::ContainsRegex("a +2.000 s +none +none\n"));
+    EXPECT_THAT(text, testing::ContainsRegex("b +2.000 s +−1 µs +\\+1 µs\n"));
+}
+
 TEST(WhatIfText, StandsAloneAsItStandsInTheReport) {
     SimExtras extras = slow_extras();
     extras.goodput = some_goodput();

@@ -72,8 +72,10 @@ void add_what_if(TextPage& page, const WhatIfReport& report) {
 
 void add_goodput(TextPage& page, const Goodput& run, double step_time_s) {
     page.heading("A long run with failures");
-    page.line(fmt::format("  the job fails every {} on average; a restart takes {}", long_time(run.mtbf_s),
-                          long_time(run.restart_s)));
+    page.paragraph("  ", fmt::format("the job fails every {} on average; {}", long_time(run.mtbf_s),
+                                     run.restart_s > 0 ? "a restart takes " + long_time(run.restart_s)
+                                                       : "restarts taken as free: --restart-time says how "
+                                                         "long one takes"));
     page.line(fmt::format("  a checkpoint of {:.4g} GB takes {}", run.checkpoint_bytes / 1e9,
                           long_time(run.checkpoint_s)));
     Table table({"checkpoints", "work between them", "goodput", ""});

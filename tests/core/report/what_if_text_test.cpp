@@ -78,6 +78,16 @@ TEST(WhatIfText, TellsTheGoodputOfEveryInterval) {
         EXPECT_THAT(text, HasSubstr(part));
 }
 
+TEST(WhatIfText, SaysThatRestartsAreTakenAsFree) {
+    SimExtras extras;
+    extras.goodput = some_goodput();
+    EXPECT_THAT(what_if_text(extras, 2.5), HasSubstr("on average; a restart takes 5 min"));
+    extras.goodput->restart_s = 0;
+    const std::string text = what_if_text(extras, 2.5);
+    EXPECT_THAT(text, HasSubstr("restarts taken as free: --restart-time says how long one takes"));
+    EXPECT_THAT(text, testing::Not(HasSubstr("0.000 s")));
+}
+
 TEST(WhatIfText, TellsNoDifferenceThatIsRounding) {
     SimExtras extras = slow_extras();
     extras.what_if->causes = {{"a", 2, 4e-16, -3.3e-16, 0}, {"b", 2, -1e-6, 1e-6, 0}};

@@ -114,6 +114,9 @@ TEST_F(WhatIfCommand, SaysInTextWhomEverybodyWaitsFor) {
     EXPECT_THAT(result.out, HasSubstr("What if"));
     EXPECT_THAT(result.out, HasSubstr("rank 5 computes at 0.5 of its speed"));
     EXPECT_THAT(result.out, HasSubstr("everybody waits for rank 5"));
+    // It is slower than the others, but holds no more.
+    EXPECT_THAT(result.out, HasSubstr("of device memory on every GPU"));
+    EXPECT_THAT(result.out, testing::Not(HasSubstr("on the fullest")));
     EXPECT_THAT(zeroplan(gpt2({})).out, testing::Not(HasSubstr("What if")));
 }
 

@@ -19,9 +19,17 @@ std::string used_of(Bytes used, Bytes capacity) {
                        unit.binary, unit.in_decimal(used), unit.in_decimal(capacity), unit.decimal);
 }
 
+/// A what-if splits ranks by their times, not by their memory.
+bool all_hold_the_same(const Plan& plan) {
+    const RankGroup& first = plan.rank_groups.front();
+    return std::all_of(plan.rank_groups.begin(), plan.rank_groups.end(), [&](const RankGroup& group) {
+        return group.wanted_reserved == first.wanted_reserved && group.peak_device == first.peak_device;
+    });
+}
+
 std::string where(const Plan& plan) {
     const bool host = plan.scenario.cluster.gpu.is_host;
-    if (plan.rank_groups.size() == 1)
+    if (all_hold_the_same(plan))
         return plan.scenario.world_size() == 1 ? (host ? "on the one rank" : "on the one GPU")
                                                : (host ? "on every rank" : "on every GPU");
     return "on the fullest, " + ranks_in_words(plan.rank_groups[plan.memory.worst_group].ranks);

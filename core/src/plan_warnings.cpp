@@ -1,6 +1,9 @@
 #include "plan_warnings.hpp"
 
+#include <set>
+
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "engine_warnings.hpp"
 
@@ -73,6 +76,33 @@ void warn_of_needless_recompute(Plan& plan) {
     }
 }
 
+/// Every collective that the programs' steps have.
+std::set<CollectiveKind> kinds_in_step(const Plan& plan) {
+    std::set<CollectiveKind> kinds;
+    for (const StepProgram& program : plan.programs)
+        for (const Section& section : program.step)
+            for (const Operation& operation : section.operations)
+                if (const auto* collective = std::get_if<Collective>(&operation.body))
+                    kinds.insert(collective->kind);
+    return kinds;
+}
+
+/// Measured points say something of their own kind of collective alone (cost/measured_collectives.cpp).
+void warn_of_useless_calibration(Plan& plan) {
+    const Calibration& calibration = plan.scenario.cluster.calibration;
+    if (calibration.collectives.empty() || !calibration.constants.empty() || calibration.ring) return;
+    const std::set<CollectiveKind> used = kinds_in_step(plan);
+    std::set<std::string_view> measured;
+    for (const MeasuredPoint& point : calibration.collectives) {
+        if (used.contains(point.kind)) return;
+        measured.insert(to_string(point.kind));
+    }
+    plan.warnings.push_back(
+        {"no_effect",
+         fmt::format("calibration {} has no effect: no collective of this step is {} {}", calibration.source,
+                     measured.begin()->starts_with('a') ? "an" : "a", fmt::join(measured, " or "))});
+}
+
 void warn_of_memory(Plan& plan) {
     const MemorySummary& memory = plan.memory;
     const RankGroup& worst = plan.rank_groups[memory.worst_group];
@@ -124,6 +154,7 @@ void add_plan_warnings(Plan& plan) {
     warn_of_host(plan);
     warn_of_keys_without_effect(plan);
     warn_of_needless_recompute(plan);
+    warn_of_useless_calibration(plan);
     add_engine_warnings(plan);
     warn_of_what_is_left_out(plan);
 }

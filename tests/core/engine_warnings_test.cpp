@@ -32,6 +32,27 @@ void expect_refused(const std::string& training, const std::string& pointer) {
     }
 }
 
+TEST(PlanWarnings, TellWhatACalibrationMeasuredInVain) {
+    const auto told = [](const char* stage, const char* measured) {
+        Scenario scenario =
+            resolve_scenario({"",
+                              std::string(R"({"model": {"preset": "gpt2"}, "training": {"zero_stage": )") +
+                                  stage + R"(}, "cluster": {"topology": "dgx-h100"}})",
+                              {}});
+        scenario.cluster.calibration.source = "ours.json";
+        scenario.cluster.calibration.collectives = {{CollectiveKind::all_reduce, 8, 1, 1e6, 1e-4}};
+        if (*measured != '\0') scenario.cluster.calibration.constants[measured] = 1e-6;
+        std::string texts;
+        for (const Warning& warning : make_plan(scenario).warnings)
+            if (warning.code == "no_effect") texts += warning.message;
+        return texts;
+    };
+    EXPECT_EQ(told("3", ""),
+              "calibration ours.json has no effect: no collective of this step is an all_reduce");
+    EXPECT_EQ(told("0", ""), "");
+    EXPECT_EQ(told("3", "nccl_base_latency_s"), "");
+}
+
 TEST(EngineWarnings, DeepSpeedsRatioAndDrivesAreStage3s) {
     const std::string offload = R"("engine": "deepspeed", "offload_optimizer": )";
     EXPECT_NE(without_effect(offload + R"("nvme", "zero_stage": 2)").find("nvme has the effect of cpu"),

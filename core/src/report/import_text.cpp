@@ -93,7 +93,10 @@ void add_settings(TextPage& page, const Import& import) {
     table.left(1).left(2);
     for (const Setting& setting : import.scenario.settings)
         table.row({setting.pointer, setting.json_value, setting.origin});
-    page.heading("For a scenario", " (zeroplan plan takes the file itself, or what --output writes)");
+    // A script isn't a scenario or an engine's configuration: `plan` can't read it.
+    page.heading("For a scenario", import.kind == ImportKind::launch_script
+                                       ? " (--output writes it, zeroplan plan --scenario takes that)"
+                                       : " (zeroplan plan takes the file itself, or what --output writes)");
     page.table(table);
 }
 

@@ -23,6 +23,12 @@ TEST(ShellWords, SplitsQuotesAndExpands) {
     EXPECT_THAT(lines[0].words, ElementsAre("A=2", "run", "--x=a b", "4", "2x", "c 4"));
 }
 
+TEST(LaunchImport, TellsThatPlanTakesNoScript) {
+    const std::string text = import_text_report(import_script("torchrun --nproc_per_node 8 train.py\n"));
+    EXPECT_THAT(text, HasSubstr("--output writes it, zeroplan plan --scenario takes that"));
+    EXPECT_THAT(text, testing::Not(HasSubstr("takes the file itself")));
+}
+
 TEST(LaunchImport, CountsRanksAndNotLauncherTasks) {
     const Import import = import_file("launch/slurm_4node.sbatch");
     EXPECT_EQ(import.figure("world_size"), 32);  // 4 nodes × 8 processes; ntasks-per-node=1 is torchrun's

@@ -16,7 +16,7 @@ using testing::HasSubstr;
 class ChakraFiles : public testing::Test {
 protected:
     void SetUp() override {
-        if (!std::filesystem::exists(std::string(ZEROPLAN_BIN_DIR) + "/zeroplan-sim"))
+        if (!std::filesystem::exists(std::filesystem::path(ZEROPLAN_BIN_DIR) / "zeroplan-sim"))
             GTEST_SKIP() << "built without SimGrid";
     }
     /// GPT-2 on four GPUs.

@@ -33,6 +33,7 @@ StepTimeline figures(const QJsonObject& step) {
     StepTimeline timeline;
     timeline.step_time_s = number(step, "step_time_s");
     timeline.compute_s = number(step, "compute_s");
+    timeline.slowed_s = step.value(QLatin1String("slowed_s")).toDouble();
     timeline.communication_s = number(step, "communication_s");
     timeline.exposed_communication_s = number(step, "exposed_communication_s");
     timeline.offload_s = step.value(QLatin1String("offload_s")).toDouble();  // absent in older reports

@@ -1,5 +1,7 @@
 #include "executor.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "compat.hpp"
@@ -20,7 +22,9 @@ public:
           times_(times),
           execution_(execution),
           waits_for_(graph.nodes.size()),
-          flow_of_(graph.nodes.size()) {
+          flow_of_(graph.nodes.size()),
+          gpus_(graph.gpus),
+          work_(graph.nodes.size()) {
         compat::on_comm_completion([this](const sg::Activity& activity) { flow_completed(activity); });
     }
 
@@ -72,9 +76,13 @@ private:
         times_[node].start_s = sg::Engine::get_clock();
         const StepGraph::Node& n = graph_.nodes[node];
         if (n.collective == no_collective) {
-            after(n.seconds, [this, node] { finish(node); });
+            if (n.gpu != StepGraph::no_gpu && n.work.seconds > 0)
+                begin_work(node);
+            else
+                after(n.work.seconds, [this, node] { finish(node); });
             return;
         }
+        begin_on_gpus(n.collective);
         const CollectiveCost& cost = graph_.flows[n.collective].cost;
         if (!fabric_.has_flow(n.collective)) {
             after(cost.seconds(), [this, node] { finish(node); });
@@ -89,10 +97,86 @@ private:
             function();
             return;
         }
+        in(seconds, function);
+    }
+
+    /// The same, but never at once.
+    template <typename Function>
+    void in(double seconds, Function function) {
         simgrid::kernel::timer::Timer::set(sg::Engine::get_clock() + seconds, [this, function] {
             function();
             start_ready();
         });
+    }
+
+    /// Work that a timer ends, which is set anew where collectives change its speed.
+    struct Work {
+        double since_s = 0, left_s = 0, slow_down = 1;
+        std::uint32_t timer = 0;  ///< number of the one that counts
+    };
+    /// What runs on the GPUs of a class.
+    struct Gpu {
+        std::vector<std::uint32_t> flows;  ///< in progress, by number
+        std::vector<std::uint32_t> work;   ///< nodes
+    };
+
+    GpuShares taken(const Gpu& gpu) const {
+        GpuShares sum;
+        for (const std::uint32_t flow : gpu.flows) sum.add(graph_.flows[flow].shares);
+        return sum;
+    }
+
+    void begin_on_gpus(std::uint32_t flow) {
+        for (const std::uint32_t gpu : graph_.flows[flow].classes) {
+            gpus_[gpu].flows.push_back(flow);
+            set_speeds(gpus_[gpu]);
+        }
+    }
+
+    void end_on_gpus(std::uint32_t flow) {
+        for (const std::uint32_t gpu : graph_.flows[flow].classes) {
+            std::vector<std::uint32_t>& flows = gpus_[gpu].flows;
+            flows.erase(std::find(flows.begin(), flows.end(), flow));
+            set_speeds(gpus_[gpu]);
+        }
+    }
+
+    void begin_work(std::uint32_t node) {
+        const StepGraph::Node& n = graph_.nodes[node];
+        Gpu& gpu = gpus_[n.gpu];
+        gpu.work.push_back(node);
+        work_[node] = {.since_s = sg::Engine::get_clock(),
+                       .left_s = n.work.seconds,
+                       .slow_down = slow_down(n.work, taken(gpu)),
+                       .timer = work_[node].timer};
+        set_timer(node);
+    }
+
+    void set_timer(std::uint32_t node) {
+        const std::uint32_t number = ++work_[node].timer;
+        in(std::max(0.0, work_[node].left_s) * work_[node].slow_down, [this, node, number] {
+            if (number == work_[node].timer) end_work(node);
+        });
+    }
+
+    void end_work(std::uint32_t node) {
+        std::erase(gpus_[graph_.nodes[node].gpu].work, node);
+        finish(node);
+    }
+
+    /// A collective begins or ends on its GPUs: work there goes on at another speed.
+    void set_speeds(const Gpu& gpu) {
+        const GpuShares shares = taken(gpu);
+        const double now = sg::Engine::get_clock();
+        for (const std::uint32_t node : gpu.work) {
+            Work& work = work_[node];
+            const double longer = slow_down(graph_.nodes[node].work, shares);
+            if (longer == work.slow_down) continue;
+            work.left_s -= (now - work.since_s) / work.slow_down;
+            work.since_s = now;
+            work.slow_down = longer;
+            set_timer(node);
+        }
     }
 
     void start_flow(std::uint32_t node) {
@@ -113,6 +197,7 @@ private:
 
     void finish(std::uint32_t node) {
         times_[node].end_s = sg::Engine::get_clock();
+        if (graph_.nodes[node].collective != no_collective) end_on_gpus(graph_.nodes[node].collective);
         const bool in_background = node >= graph_.background;
         if (!in_background) {
             execution_.finished.fetch_add(1, std::memory_order_relaxed);
@@ -131,6 +216,8 @@ private:
     double background_began_ = 0;
     std::vector<std::uint32_t> waits_for_;
     std::vector<sg::CommPtr> flow_of_;
+    std::vector<Gpu> gpus_;
+    std::vector<Work> work_;  ///< by node
     sg::CommPtr last_completed_;
     std::vector<std::uint32_t> ready_;
     bool starting_ = false;

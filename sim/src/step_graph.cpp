@@ -25,7 +25,10 @@ public:
           edges_(edges),
           crossings_(job.classes, routes),
           fabric_links_(fabric_links),
-          shared_(job.classes.communicators.size()) {}
+          first_gpu_(graph.gpus),
+          shared_(job.classes.communicators.size()) {
+        graph.gpus += static_cast<std::uint32_t>(job.programs.size());
+    }
 
     void add() {
         for (std::uint32_t c = 0; c < programs_.size(); ++c) add_class(c);
@@ -71,14 +74,16 @@ private:
     std::uint32_t add_node(const TimedNode& node) {
         const auto id = static_cast<std::uint32_t>(graph_.nodes.size());
         if (node.collective == no_collective) {
-            graph_.nodes.push_back({node.seconds, no_collective, 0});
+            graph_.nodes.push_back(
+                {.work = node.work(),
+                 .gpu = is_device_lane(node.lane) ? first_gpu_ + class_ : StepGraph::no_gpu});
             return id;
         }
         const TimedCollective& collective = programs_[class_].collectives[node.collective];
         if (node.transfer == TransferSide::send) {
             const auto [number, is_new] = flow(node.collective, collective.cost, {class_});
             if (is_new) cross(number, crossings_.of_message(class_, node.channel), collective.cost);
-            graph_.nodes.push_back({0, number, 0});
+            graph_.nodes.push_back({.work = {}, .collective = number});
             return id;
         }
         return add_collective(node, collective, id);
@@ -94,7 +99,7 @@ private:
         if (communicator.classes.front() == class_) {
             const auto [flow_number, is_new] = flow(node.collective, collective.cost, communicator.classes);
             if (is_new) cross(flow_number, crossings_.of_collective(number, collective), collective.cost);
-            graph_.nodes.push_back({0, flow_number, 0});
+            graph_.nodes.push_back({.work = {}, .collective = flow_number});
             shared.push_back(id);
             return id;
         }
@@ -112,7 +117,11 @@ private:
         if (is_new) {
             GraphFlow& added = graph_.flows.emplace_back();
             added.cost = cost;
-            for (const std::uint32_t c : rank_classes) links_.add_uses(added.links, cost, c);
+            added.shares = shares_of(cost, cost.seconds(), programs_[class_].gpu);
+            for (const std::uint32_t c : rank_classes) {
+                links_.add_uses(added.links, cost, c);
+                added.classes.push_back(first_gpu_ + c);
+            }
         }
         return {place->second, is_new};
     }
@@ -157,6 +166,7 @@ private:
     Edges& edges_;
     Crossings crossings_;
     FabricLinkTable& fabric_links_;
+    std::uint32_t first_gpu_;
     std::vector<std::uint32_t> links_of_crossing_;                       ///< their numbers in the table
     std::uint32_t class_ = 0;                                            ///< that is added
     std::map<std::uint32_t, std::uint32_t> flow_of_;                     ///< of its program's collectives

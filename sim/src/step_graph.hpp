@@ -12,6 +12,10 @@ namespace zeroplan::sim {
 struct GraphFlow {
     CollectiveCost cost;
     std::vector<LinkUse> links;
+    /// Of each of its GPUs, as long as it has its links for itself: whatever classes there are, ranks see the
+    /// same.
+    GpuShares shares;
+    std::vector<std::uint32_t> classes;  ///< whose GPUs these are
 };
 
 /// A job as its classes of ranks run it: one program a class.
@@ -26,10 +30,12 @@ struct GraphJob {
 /// of them is ready; stages of a pipeline are joined from each send to its receive.
 struct StepGraph {
     struct Node {
-        double seconds = 0;                        ///< of work; a collective's time is up to the network
+        WorkTime work;                             ///< alone; a collective's time is up to the network
         std::uint32_t collective = no_collective;  ///< index into flows
         std::uint32_t waits_for = 0;               ///< number of predecessors
+        std::uint32_t gpu = no_gpu;  ///< class on whose GPU work runs, which collectives slow down there
     };
+    static constexpr std::uint32_t no_gpu = 0xffffffffU;
     std::vector<Node> nodes;
     std::vector<GraphFlow> flows;
     std::vector<double> link_bytes_per_s;        ///< what GraphFlow::links refer to
@@ -37,6 +43,7 @@ struct StepGraph {
     std::vector<std::uint32_t> successors;
     /// By class: the node that each of its program's runs (section, repetition, node) became.
     std::vector<std::vector<std::uint32_t>> node_of_run;
+    std::uint32_t gpus = 0;        ///< classes of ranks of both jobs
     std::uint32_t background = 0;  ///< the first node of the job in the background, whose steps repeat
 };
 

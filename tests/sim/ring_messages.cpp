@@ -78,7 +78,8 @@ private:
         const auto first = static_cast<std::uint32_t>(graph_.nodes.size());
         for (std::uint32_t step = 0; step < steps(); ++step)
             for (std::uint32_t place = 0; place < count; ++place) {
-                graph_.nodes.push_back({0, first_flow + place, step == 0 ? 0U : 2U});
+                graph_.nodes.push_back(
+                    {.work = {}, .collective = first_flow + place, .waits_for = step == 0 ? 0U : 2U});
                 if (step == 0) continue;
                 const std::uint32_t before = first + (step - 1) * count, now = before + count + place;
                 edges_.emplace_back(before + place, now);

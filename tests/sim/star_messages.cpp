@@ -69,7 +69,9 @@ private:
             after.push_back(last->second);
             last->second = id;
         }
-        graph_.nodes.push_back({0, flow(kind, number, rail), static_cast<std::uint32_t>(after.size())});
+        graph_.nodes.push_back({.work = {},
+                                .collective = flow(kind, number, rail),
+                                .waits_for = static_cast<std::uint32_t>(after.size())});
         for (const Message before : after) edges_.emplace_back(before, id);
         return id;
     }

@@ -61,7 +61,8 @@ Plan hybrid_plan() {
     return plan;
 }
 
-/// Plans whose streams share no link: there, nothing gets faster when something else gets slower.
+/// Plans whose streams share no link, and whose collectives take nothing of the GPU: there, nothing gets
+/// faster when something else gets slower.
 std::vector<Plan> uncontended_plans() {
     std::vector<Plan> plans{plan_of(sharded_step(8, 30'000'000, Stream::gather, 60'000'000), 4, 3),
                             hybrid_plan(), test::pipeline_plan({1, 2, 1}, 8, 10'000'000, 5'000'000)};
@@ -69,6 +70,7 @@ std::vector<Plan> uncontended_plans() {
         std::mt19937 random(seed);
         plans.push_back(plan_of(test::random_operations(random, Stream::gather)));
     }
+    for (Plan& plan : plans) plan.scenario.cluster.calibration.constants = test::nothing_taken();
     return plans;
 }
 
@@ -220,6 +222,19 @@ TEST(SlowLink, NeverSpeedsUpAndCostsMoreTheSlowerItIs) {
                 before = now;
             }
         }
+}
+
+/// A slow link lets a collective take less of the GPU at a time: a step gains at most what it had lost to
+/// that.
+TEST(SlowLink, GivesBackAtMostWhatTheCollectivesTook) {
+    for (Plan plan : uncontended_plans()) {
+        plan.scenario.cluster.calibration.constants.clear();
+        const StepTimeline before = simulated(plan, {}).step.rank_groups.at(0);
+        for (const SlowLinkKind kind : {SlowLinkKind::nic, SlowLinkKind::gpu, SlowLinkKind::node})
+            for (const double factor : {0.9, 0.5, 0.2, 0.01})
+                EXPECT_GE(step_time(plan, slow_links({{kind, 1, factor}})),
+                          (before.step_time_s - before.slowed_s) * (1 - 1e-9));
+    }
 }
 
 TEST(WhatIf, CausesAddUpToTheStep) {

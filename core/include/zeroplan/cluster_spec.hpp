@@ -20,6 +20,7 @@ struct GpuSpec {
     double link_bytes_per_s = 0;           ///< NVLink or xGMI per GPU and direction, PCIe where there is none
     std::string link;                      ///< "nvlink4", "pcie4", "shared_memory" …
     std::uint32_t compute_capability = 0;  ///< 90 for Hopper, 80 for A100 …; 0 where it has none
+    std::uint32_t multiprocessors = 0;     ///< compute units of an AMD GPU; 0: not stated
     bool is_host = false;                  ///< the host back end: no context, no library workspace
     friend bool operator==(const GpuSpec&, const GpuSpec&) = default;
 };

@@ -62,8 +62,10 @@ struct CollectiveCost {
     double cap_bytes_per_s = 0;  ///< of the buffer's bytes: the algorithm's bandwidth; 0: nothing flows
     double unit_bytes = 0;
     std::uint32_t intra_weight = 0, nic_weight = 0;
-    bool on_bridge = false;  ///< the intra-node link is the bridge of a pair
-    double transfer_s = 0;   ///< the flow alone on its links
+    bool on_bridge = false;   ///< the intra-node link is the bridge of a pair
+    double transfer_s = 0;    ///< the flow alone on its links
+    double channels = 0;      ///< thread blocks of the kernel on each GPU, as for a large buffer
+    double memory_bytes = 0;  ///< of device memory that it reads and writes on a GPU
 
     double start_s() const { return latency_s + overhead_s; }
     double seconds() const { return start_s() + transfer_s; }

@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "zeroplan/cluster_spec.hpp"
+#include "zeroplan/contention.hpp"
 #include "zeroplan/model_spec.hpp"
 #include "zeroplan/plan.hpp"
 #include "zeroplan/step_program.hpp"
@@ -19,9 +20,11 @@ std::vector<Constant> cost_constants(const Calibration& calibration = {});
 
 /// What one operation on a compute unit does and how long it takes when it runs alone.
 struct WorkCost {
-    double flops = 0;    ///< floating-point operations
-    double bytes = 0;    ///< read and written in device memory
-    double seconds = 0;  ///< max(flops / rate, bytes / rate) + kernel starts
+    double flops = 0;                           ///< floating-point operations
+    double bytes = 0;                           ///< read and written in device memory
+    double seconds = 0;                         ///< max(flops / rate, bytes / rate) + kernel starts
+    double multiprocessor_s = 0, memory_s = 0;  ///< of `seconds`: what the one or the other bounds
+    WorkTime time() const { return {seconds, multiprocessor_s, memory_s}; }
     friend bool operator==(const WorkCost&, const WorkCost&) = default;
 };
 

@@ -17,6 +17,9 @@ struct TimedOperation {
     friend bool operator==(const TimedOperation&, const TimedOperation&) = default;
 };
 
+/// Differences of times below this share of the step are rounding.
+inline constexpr double rounding_share = 1e-9;
+
 /// A steady step in time, as the closed form or the simulation sees it.
 struct StepTimeline {
     std::vector<TimedOperation> operations;  ///< Compute, OptimizerStep, Collective, Accumulate, copies and
@@ -28,8 +31,9 @@ struct StepTimeline {
     double offload_s = 0;                ///< sum of copies to and from the host and of its work
     double exposed_offload_s = 0;        ///< step time in which only those run
     double bubble_s = 0;                 ///< step time in which nothing runs
-    double low_s = 0, high_s = 0;        ///< interval of step_time_s
-    std::string fidelity;                ///< "closed form", "coupled flows"
+    double slowed_s = 0;  ///< how much longer work takes for collectives beside it; sum, in compute_s
+    double low_s = 0, high_s = 0;  ///< interval of step_time_s
+    std::string fidelity;          ///< "closed form", "coupled flows"
     friend bool operator==(const StepTimeline&, const StepTimeline&) = default;
 };
 
@@ -45,8 +49,8 @@ struct Throughput {
 };
 
 /// Critical path of a rank group's step over its streams: every operation starts when it has been issued, its
-/// stream is free and what it waits for has ended. No sharing of links between streams; microseconds to
-/// compute.
+/// stream is free and what it waits for has ended. Collectives slow down work beside them (slow_down), but no
+/// two streams share links; microseconds to compute.
 /// Pipeline stages run side by side: each waits for what the others send.
 StepTimeline closed_form_step(const Plan& plan, std::uint32_t rank_group = 0);
 /// The same for every program of the plan.

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "zeroplan/collective_cost.hpp"
+#include "zeroplan/contention.hpp"
 #include "zeroplan/cost_model.hpp"
 #include "zeroplan/plan.hpp"
 #include "zeroplan/step_program.hpp"
@@ -45,16 +46,24 @@ constexpr bool is_device_lane(std::size_t lane) {
 struct TimedNode {
     std::uint8_t lane = 0;
     std::uint32_t collective = no_collective;  ///< index into TimedProgram::collectives
-    double seconds = 0;                        ///< of a collective: alone on its links
+    /// Alone: of a collective, on its links, of work on the GPU, beside no collective.
+    double seconds = 0;
+    double multiprocessor_s = 0, memory_s = 0;  ///< as WorkTime has them; of work on the GPU
     NodeWaits after = no_waits();  ///< of the same section; no_node where there is nothing to wait for
     /// A receive lasts no time of its own: it also waits for the send of its number on the channel, which is
     /// another program's node.
     TransferSide transfer = TransferSide::none;
     std::uint32_t channel = no_channel;
+    WorkTime work() const { return {seconds, multiprocessor_s, memory_s}; }
+    void set_work(const WorkTime& work) {
+        seconds = work.seconds;
+        multiprocessor_s = work.multiprocessor_s;
+        memory_s = work.memory_s;
+    }
     friend bool operator==(const TimedNode&, const TimedNode&) = default;
 };
 
-/// One operation inside a node, seconds from the node's start.
+/// One operation inside a node, seconds from the node's start if it runs alone.
 struct TimedItem {
     OperationId operation = 0;
     std::uint32_t node = 0;
@@ -80,6 +89,7 @@ struct TimedCollective {
 struct TimedProgram {
     std::vector<TimedCollective> collectives;  ///< each different one once
     std::vector<TimedSection> sections;
+    GpuCapacity gpu;  ///< of each rank
     friend bool operator==(const TimedProgram&, const TimedProgram&) = default;
 };
 

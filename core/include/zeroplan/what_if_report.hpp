@@ -5,12 +5,10 @@
 #include <vector>
 
 #include "zeroplan/report.hpp"
+#include "zeroplan/step_timeline.hpp"
 #include "zeroplan/what_if.hpp"
 
 namespace zeroplan {
-
-/// Differences of times below this share of the step are rounding.
-inline constexpr double rounding_share = 1e-9;
 
 /// One cause of a what-if, on top of those listed before it: the step with it, and what it adds. What ranks
 /// wait is a mean over all ranks.

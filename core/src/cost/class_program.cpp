@@ -64,7 +64,8 @@ private:
         for (TimedNode& node : section.nodes) {
             const bool is_work = node.collective == no_collective && is_device_lane(node.lane);
             computes.push_back(is_work);
-            if (is_work) node.seconds /= own_.compute_factor;
+            WorkTime work = node.work();
+            if (is_work) node.set_work(work /= own_.compute_factor);
             if (node.collective != no_collective)
                 node.seconds = program_.collectives[node.collective].cost.seconds();
         }

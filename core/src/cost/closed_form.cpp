@@ -1,8 +1,7 @@
 #include <algorithm>
-#include <functional>
-#include <map>
 
 #include "cost/constants.hpp"
+#include "cost/program_run.hpp"
 #include "zeroplan/error.hpp"
 #include "zeroplan/step_timeline.hpp"
 #include "zeroplan/timed_program.hpp"
@@ -10,97 +9,19 @@
 namespace zeroplan {
 namespace {
 
-std::size_t node_runs(const TimedProgram& program) {
-    std::size_t runs = 0;
-    for (const TimedSection& section : program.sections) runs += section.nodes.size() * section.repeat;
-    return runs;
+/// Whoever ends next goes on, so that messages come in the order of time.
+void run_side_by_side(std::vector<ProgramRun>& runs, Channels& channels) {
+    for (ProgramRun& run : runs) run.start(channels);
+    for (;;) {
+        const auto next = std::min_element(runs.begin(), runs.end(), [](const auto& a, const auto& b) {
+            return a.next_end_s() < b.next_end_s();
+        });
+        if (next == runs.end() || next->next_end_s() == ProgramRun::never) return;
+        const double now = next->next_end_s();
+        if (next->finish_next(channels))
+            for (ProgramRun& other : runs) other.receive(now, channels);
+    }
 }
-
-/// Ends of the sends on a channel, in order, by the program that sends. Where ranks of one stage run
-/// different programs, a message is taken to be there when the slowest of them has sent it.
-using Channel = std::map<const TimedProgram*, std::vector<double>>;
-using Channels = std::map<std::uint32_t, Channel>;
-
-Channels channels_of(const std::vector<TimedProgram>& programs) {
-    Channels channels;
-    for (const TimedProgram& program : programs)
-        for (const TimedSection& section : program.sections)
-            for (const TimedNode& node : section.nodes)
-                if (node.transfer == TransferSide::send) channels[node.channel][&program];
-    return channels;
-}
-
-/// Runs one program node by node, as far as what it has to receive has been sent.
-class ProgramRun {
-public:
-    ProgramRun(const TimedProgram& program, double communication_scale)
-        : program_(program), communication_scale_(communication_scale) {
-        times_.reserve(node_runs(program));
-    }
-
-    bool done() const { return section_ == program_.sections.size(); }
-    /// Returns whether it came any further.
-    bool advance(Channels& channels) {
-        const std::size_t before = times_.size();
-        while (!done() && run_section(channels)) {
-        }
-        return times_.size() > before || done();
-    }
-    NodeTimes take() { return std::move(times_); }
-
-private:
-    /// False if the section stopped at a receive.
-    bool run_section(Channels& channels) {
-        const TimedSection& section = program_.sections[section_];
-        for (; iteration_ < section.repeat; ++iteration_) {
-            if (node_ == 0) {
-                first_ = times_.size();
-                host_start_ = lane_end_[host_lane];
-            }
-            for (; node_ < section.nodes.size(); ++node_)
-                if (!run(section.nodes[node_], channels)) return false;
-            node_ = 0;
-        }
-        iteration_ = 0;
-        ++section_;
-        return true;
-    }
-
-    bool run(const TimedNode& node, Channels& channels) {
-        double start = lane_end_[node.lane];
-        if (node.transfer == TransferSide::receive && !receive(node.channel, channels[node.channel], start))
-            return false;
-        for (const std::uint32_t wait : node.after) {
-            if (wait == no_node) continue;
-            start = std::max(start, wait == host_at_start ? host_start_ : times_[first_ + wait].end_s);
-        }
-        const bool communicates = node.collective != no_collective;
-        lane_end_[node.lane] = start + node.seconds * (communicates ? communication_scale_ : 1);
-        if (node.transfer == TransferSide::send)
-            channels[node.channel][&program_].push_back(lane_end_[node.lane]);
-        times_.push_back({start, lane_end_[node.lane]});
-        return true;
-    }
-
-    bool receive(std::uint32_t number, const Channel& channel, double& start) {
-        const std::size_t message = received_[number];
-        if (channel.empty()) return false;
-        for (const auto& [program, sent] : channel)
-            if (sent.size() <= message) return false;
-        for (const auto& [program, sent] : channel) start = std::max(start, sent[message]);
-        ++received_[number];
-        return true;
-    }
-
-    const TimedProgram& program_;
-    double communication_scale_;
-    std::array<double, lane_count> lane_end_{};
-    std::map<std::uint32_t, std::size_t> received_;  ///< messages, by channel
-    double host_start_ = 0;
-    std::size_t section_ = 0, node_ = 0, first_ = 0;
-    std::uint64_t iteration_ = 0;
-    NodeTimes times_;
-};
 
 double slowest(const std::vector<StepTimeline>& timelines) {
     double seconds = 0;
@@ -124,11 +45,10 @@ std::vector<NodeTimes> closed_form_times(const std::vector<TimedProgram>& progra
     runs.reserve(programs.size());
     for (const TimedProgram& program : programs) runs.emplace_back(program, communication_scale);
     Channels channels = channels_of(programs);
-    for (bool further = true; further;) {
-        further = false;
-        for (ProgramRun& run : runs)
-            if (!run.done()) further = run.advance(channels) || further;
-    }
+    if (channels.empty())
+        for (ProgramRun& run : runs) run.alone();
+    else
+        run_side_by_side(runs, channels);
     std::vector<NodeTimes> times;
     for (ProgramRun& run : runs) {
         if (!run.done())
@@ -141,8 +61,7 @@ std::vector<NodeTimes> closed_form_times(const std::vector<TimedProgram>& progra
 
 NodeTimes closed_form_times(const TimedProgram& program, double communication_scale) {
     ProgramRun run(program, communication_scale);
-    Channels channels;
-    run.advance(channels);
+    run.alone();
     return run.take();
 }
 

@@ -10,7 +10,7 @@ inline const char* const calibrated = "calibrated constant";
 inline const char* const exact_rule = "exact rule";
 inline const char* const published_runs =
     "published FSDP runs of 1b to 70b decoders (llm-foundry MPT tables, torchtitan): fitted so that full "
-    "recompute has no median error";
+    "recompute has no median error while collectives slow nothing down";
 inline const char* const published_collectives =
     "published nccl-tests logs of all-reduce (Echo, stas00, AWS) on A100, H100 and H200, 1 KiB to 16 GiB, "
     "beyond "
@@ -124,6 +124,18 @@ struct Constants {
                                   "NCCL without GPUDirect RDMA: bigscience's all_reduce_bench on Jean Zay, "
                                   "10.6 of 50 GB/s a node",
                                   calibrated};
+    Constant blocks_per_multiprocessor{
+        "collective_blocks_per_multiprocessor", 1, "1",
+        "NVIDIA/nccl#689: one thread block a channel, which shares its multiprocessor with no other kernel",
+        exact_rule};
+    Constant gather_memory_accesses{"gather_memory_accesses", 2, "1",
+                                    "of a byte that reaches a GPU: read there or at the sender, and written "
+                                    "(NCCL's primitives.h, copies)",
+                                    assumption};
+    Constant reduce_memory_accesses{
+        "reduce_memory_accesses", 3, "1",
+        "of a byte that a ring reduces: written to a buffer, read from it, and the GPU's own read beside it",
+        assumption};
     Constant host_barrier_s{"host_barrier_s", 20e-6, "s", "two barriers between processes over shared memory",
                             assumption};
 

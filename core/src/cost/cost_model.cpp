@@ -192,8 +192,13 @@ double CostModel::cast_seconds(const Operator& op, ComputePhase phase, double pr
 }
 
 WorkCost CostModel::roofline(double flops, double flop_per_s, double bytes, double kernels) const {
-    const double running = std::max(flops / flop_per_s, bytes / rates_.memory_bytes_per_s);
-    return {flops, bytes, running + kernels * rates_.kernel_start_s};
+    const double products_s = flops / flop_per_s, memory_s = bytes / rates_.memory_bytes_per_s;
+    const bool by_memory = memory_s > products_s;
+    return {.flops = flops,
+            .bytes = bytes,
+            .seconds = std::max(products_s, memory_s) + kernels * rates_.kernel_start_s,
+            .multiprocessor_s = by_memory ? 0 : products_s,
+            .memory_s = by_memory ? memory_s : 0};
 }
 
 WorkCost CostModel::cost(const Compute& compute) const {
@@ -215,7 +220,10 @@ WorkCost CostModel::cost(const Compute& compute) const {
                      model_.block_kinds[block.kind].is_layer;
     const double rate = flop_rate(op, compute.phase, fp8) * product_efficiency(op, compute.phase, products);
     WorkCost cost = roofline(flops, rate, bytes, kernel_count(op, compute.phase));
-    if (fp8) cost.seconds += cast_seconds(op, compute.phase, products);
+    if (!fp8) return cost;
+    const double casts_s = cast_seconds(op, compute.phase, products);
+    cost.seconds += casts_s;
+    cost.memory_s += casts_s;
     return cost;
 }
 
@@ -239,7 +247,9 @@ void CostModel::add_newton_schulz(WorkCost& cost, const Orthogonalised& matrix) 
     const double iterations = cost::newton_schulz_steps * static_cast<double>(matrix.count);
     const double effective = cost::newton_schulz_effective_flops(rows, columns, *constants_);
     cost.flops += iterations * cost::newton_schulz_flops(rows, columns);
-    cost.seconds += iterations * (effective / rates_.orthogonalising_flop_per_s + 3 * rates_.kernel_start_s);
+    const double products_s = iterations * effective / rates_.orthogonalising_flop_per_s;
+    cost.seconds += products_s + iterations * 3 * rates_.kernel_start_s;
+    cost.multiprocessor_s += products_s;
 }
 
 WorkCost CostModel::cost(const Accumulate& accumulate) const {
@@ -258,7 +268,7 @@ WorkCost CostModel::cost(const LoadBatch& load) const {
     for (const BufferId buffer : {load.batch, load.labels})
         if (buffer != no_buffer) bytes += buffer_bytes(buffer);
     const double seconds = rates_.upload_bytes_per_s > 0 ? bytes / rates_.upload_bytes_per_s : 0;
-    return {0, bytes, seconds};
+    return {.bytes = bytes, .seconds = seconds};
 }
 
 }  // namespace zeroplan

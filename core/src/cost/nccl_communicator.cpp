@@ -145,6 +145,7 @@ CollectiveCost Communicator::message(double bytes) const {
     const auto units = static_cast<double>(law_.placement().rails * law_.placement().ranks_per_node);
     set_load(cost, bytes * units, across ? 1 : 0, across ? 0 : 1);
     cost.overhead_s = overhead_s(CollectiveKind::broadcast, cost);
+    set_occupancy(cost, CollectiveKind::broadcast);
     return cost;
 }
 
@@ -176,6 +177,7 @@ CollectiveCost Communicator::cheapest(CollectiveKind kind, double bytes,
     if (kind == CollectiveKind::all_to_all) {
         CollectiveCost cost = all_to_all(bytes);
         cost.overhead_s = overhead_s(kind, cost);
+        set_occupancy(cost, kind);
         return cost;
     }
     std::vector<CollectiveCost> entries = candidates(kind, bytes);
@@ -193,6 +195,7 @@ CollectiveCost Communicator::cheapest(CollectiveKind kind, double bytes,
         *std::min_element(entries.begin(), entries.end(),
                           [&](const auto& a, const auto& b) { return estimate(a) < estimate(b); });
     best.overhead_s = overhead_s(kind, best);
+    set_occupancy(best, kind);
     return best;
 }
 

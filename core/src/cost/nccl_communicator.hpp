@@ -39,6 +39,10 @@ private:
     CollectiveCost collnet_entry(CollectiveAlgorithm algorithm, double bytes, double algorithm_gb) const;
     void set_star_load(CollectiveCost& cost, CollectiveKind kind, std::uint64_t local_units) const;
     double overhead_s(CollectiveKind kind, const CollectiveCost& cost) const;
+    /// What it takes of each GPU: thread blocks, and accesses of memory.
+    void set_occupancy(CollectiveCost& cost, CollectiveKind kind) const;
+    double thread_blocks(CollectiveAlgorithm algorithm, CollectiveKind kind) const;
+    double memory_accesses(CollectiveAlgorithm algorithm, CollectiveKind kind) const;
     /// A link's load as whole multiples of one unit: `nic` and `intra` in units of bytes / (rails · ranks a
     /// node).
     void set_load(CollectiveCost& cost, double bytes, std::uint64_t nic, std::uint64_t intra) const;

@@ -40,6 +40,14 @@ std::uint64_t nics_of(const GroupPlacement& placement, const ClusterSpec& cluste
     return std::max<std::uint64_t>(1, placement.rails * nics / cluster.gpus_per_node);
 }
 
+/// As NCCL's own log says ("24 coll channels"), or twice those searched: each ring is built once more.
+/// source: graph/connect.cc, ncclTopoPostset
+double kernel_channels_of(const Channels& searched, const ClusterSpec& cluster) {
+    const auto& measured = cluster.calibration.constants;
+    const auto logged = measured.find("nccl_channels");
+    return logged != measured.end() ? logged->second : std::min(max_channels, 2 * searched.count);
+}
+
 double log2_floor(std::uint64_t n) {
     return static_cast<double>(std::bit_width(n) - 1);
 }
@@ -58,7 +66,14 @@ Law::Law(const GroupPlacement& placement, const ClusterSpec& cluster)
       nvls_(cluster.gpu.compute_capability >= 90 && nvswitch_ && placement.rails > 2),
       sharp_(cluster.inter_node.sharp),
       nics_(nics_of(placement, cluster)),
-      channels_(channels_of(placement, gpu_, rates_, cluster)) {}
+      channels_(channels_of(placement, gpu_, rates_, cluster)),
+      kernel_channels_(kernel_channels_of(channels_, cluster)) {}
+
+/// source: transport/nvls.cc, ncclNvlsInit
+double Law::nvls_channels() const {
+    if (gpu_ != Generation::blackwell) return 16;
+    return across_nodes() ? 32 : 24;
+}
 
 double Law::nic_gb() const {
     return rates_.nic_bytes_per_s / giga * static_cast<double>(placement_.rails) / static_cast<double>(nics_);

@@ -31,6 +31,9 @@ public:
     /// Of a node, that the communicator has by its share of the GPUs.
     std::uint64_t nics() const { return nics_; }
     double nic_gb() const;
+    /// Thread blocks of a kernel of rings or trees, of all collectives that are large.
+    double kernel_channels() const { return kernel_channels_; }
+    double nvls_channels() const;
     /// GPUs of a node that talk to the switches, each over a NIC of its own.
     std::uint64_t heads() const;
     /// What switches gather and scatter goes from each GPU to its own NIC: all of them have to be heads.
@@ -69,6 +72,7 @@ private:
     bool nvswitch_, ll128_, nvls_, sharp_;
     std::uint64_t nics_;
     Channels channels_;
+    double kernel_channels_;
 };
 
 }  // namespace zeroplan::nccl

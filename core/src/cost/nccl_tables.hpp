@@ -40,6 +40,11 @@ inline constexpr std::uint64_t collnet_max_ranks = 8;
 /// And for no fewer nodes (NCCL_COLLNET_NODE_THRESHOLD).
 inline constexpr std::uint64_t collnet_least_nodes = 2;
 
+/// Of one communicator (MAXCHANNELS).
+inline constexpr double max_channels = 64;
+/// NCCL_NCHANNELS_PER_NET_PEER.
+inline constexpr double channels_a_network_peer = 2;
+
 /// Cost of driving the network proxy in every step of a ring, Intel host.
 inline constexpr double net_overhead_us = 1.0;
 

@@ -20,7 +20,7 @@ constexpr std::uint32_t none = 0xffffffffU;
 struct Entry {
     std::size_t lane = 0;
     OperationId operation = 0;
-    double seconds = 0;
+    WorkTime time;
     std::uint32_t collective = no_collective;
     std::uint32_t waits = none;  ///< index of a Progress, 0 in it where there is nothing to wait for
     TransferSide transfer = TransferSide::none;
@@ -52,20 +52,20 @@ private:
     void add(OperationId, const Allocate&) {}
     void add(OperationId id, const Free&) { add_host(id, 0); }
     void add(OperationId id, const Wait&) { add_host(id, 0); }
-    void add(OperationId id, const LoadBatch& load) { add_host(id, costs_.seconds(load)); }
+    void add(OperationId id, const LoadBatch& load) { add_host(id, costs_.time(load).seconds); }
     void add(OperationId id, const Collective& body) {
         const std::uint32_t index = costs_.collective(body);
-        add_on_stream(id, costs_.collective_cost(index).seconds(), index);
+        add_on_stream(id, {costs_.collective_cost(index).seconds()}, index);
     }
     void add(OperationId id, const Transfer& body) {
         const std::uint32_t index = body.send ? costs_.message(body) : no_collective;
-        add_on_stream(id, body.send ? costs_.collective_cost(index).seconds() : 0, index);
+        add_on_stream(id, {body.send ? costs_.collective_cost(index).seconds() : 0}, index);
         entries_.back().transfer = body.send ? TransferSide::send : TransferSide::receive;
         entries_.back().channel = body.channel;
     }
     template <class Work>
     void add(OperationId id, const Work& work) {
-        add_on_stream(id, costs_.seconds(work), no_collective);
+        add_on_stream(id, costs_.time(work), no_collective);
     }
 
     std::size_t lane_of(OperationId id) const {
@@ -108,10 +108,10 @@ private:
         if (seconds == 0 && waits == none) return;
         ++host_nodes_;
         host[host_lane] = host_nodes_ + 1;
-        entries_.push_back({.lane = host_lane, .operation = id, .seconds = seconds, .waits = waits});
+        entries_.push_back({.lane = host_lane, .operation = id, .time = {seconds}, .waits = waits});
     }
 
-    void add_on_stream(OperationId id, double seconds, std::uint32_t collective) {
+    void add_on_stream(OperationId id, const WorkTime& time, std::uint32_t collective) {
         const std::size_t lane = lane_of(id);
         Knowledge& known = lanes_[lane];
         std::uint32_t waits = none;
@@ -125,7 +125,7 @@ private:
         known.progress[lane] = id + 1;
         learnt_[id] = known.facts;
         entries_.push_back(
-            {.lane = lane, .operation = id, .seconds = seconds, .collective = collective, .waits = waits});
+            {.lane = lane, .operation = id, .time = time, .collective = collective, .waits = waits});
     }
 
     /// Takes up what `id` learns from the host and from what it waits for; returns its waits.
@@ -157,9 +157,10 @@ private:
             node_of[entry.operation] = last_node[entry.lane];
             TimedNode& node = result.nodes[last_node[entry.lane]];
             if (entry.lane != host_lane)
-                result.items.push_back(
-                    {entry.operation, last_node[entry.lane], node.seconds, node.seconds + entry.seconds});
-            node.seconds += entry.seconds;
+                result.items.push_back({entry.operation, last_node[entry.lane], node.seconds,
+                                        node.seconds + entry.time.seconds});
+            WorkTime work = node.work();
+            node.set_work(work += entry.time);
         }
         return result;
     }

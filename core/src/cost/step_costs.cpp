@@ -28,14 +28,14 @@ StepCosts::StepCosts(const Plan& plan, std::uint32_t program, const WorkScale& s
     for (const RankGroup& group : plan.rank_groups)
         if (group.program == program && !group.ranks.empty()) first_rank_ = group.ranks.front().first;
     for (const BlockKind& kind : rank_model_.block_kinds)
-        compute_seconds_.emplace_back(kind.operators.size() * variants, -1.0);
+        compute_times_.emplace_back(kind.operators.size() * variants, WorkTime{.seconds = -1});
 }
 
-double StepCosts::seconds(const Compute& compute) {
-    if (compute.arguments.size() >= argument_slots) return model_.cost(compute).seconds;
+WorkTime StepCosts::time(const Compute& compute) {
+    if (compute.arguments.size() >= argument_slots) return model_.cost(compute).time();
     const std::uint32_t kind = rank_model_.blocks[compute.block].kind;
-    double& known = compute_seconds_[kind][compute.op * variants + variant(compute)];
-    if (known < 0) known = model_.cost(compute).seconds;
+    WorkTime& known = compute_times_[kind][compute.op * variants + variant(compute)];
+    if (known.seconds < 0) known = model_.cost(compute).time();
     return known;
 }
 

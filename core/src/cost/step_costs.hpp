@@ -13,12 +13,12 @@ class StepCosts {
 public:
     StepCosts(const Plan& plan, std::uint32_t program, const WorkScale& scale = {});
 
-    double seconds(const Compute& compute);
-    double seconds(const OptimizerStep& step) const { return model_.cost(step).seconds; }
-    double seconds(const Accumulate& accumulate) const { return model_.cost(accumulate).seconds; }
-    double seconds(const HostCopy& copy) const { return model_.seconds(copy); }
-    double seconds(const HostStep& step) const { return model_.seconds(step); }
-    double seconds(const LoadBatch& load) const { return model_.cost(load).seconds; }
+    WorkTime time(const Compute& compute);
+    WorkTime time(const OptimizerStep& step) const { return model_.cost(step).time(); }
+    WorkTime time(const Accumulate& accumulate) const { return model_.cost(accumulate).time(); }
+    WorkTime time(const HostCopy& copy) const { return {.seconds = model_.seconds(copy)}; }
+    WorkTime time(const HostStep& step) const { return {.seconds = model_.seconds(step)}; }
+    WorkTime time(const LoadBatch& load) const { return model_.cost(load).time(); }
     /// Index into collectives().
     std::uint32_t collective(const Collective& collective);
     std::uint32_t message(const Transfer& transfer);
@@ -34,7 +34,7 @@ private:
     GroupSizes groups_;
     std::uint64_t stage_ranks_, first_rank_ = 0;  ///< of a pipeline stage
     CostModel model_;
-    std::vector<std::vector<double>> compute_seconds_;  ///< by block kind; slot of operator and variant
+    std::vector<std::vector<WorkTime>> compute_times_;  ///< by block kind; slot of operator and variant
     std::map<std::tuple<CollectiveKind, GroupKind, DType, std::uint64_t, bool>, std::uint32_t>
         collective_index_;
     std::map<std::tuple<DType, std::uint64_t, bool>, std::uint32_t> message_index_;

@@ -40,7 +40,7 @@ double covered(const StreamIntervals& streams) {
 
 /// Figures of a step that are sums over its nodes, and so grow by the same amount with every repetition.
 struct Totals {
-    double step = 0, compute = 0, communication = 0, offload = 0;
+    double step = 0, compute = 0, communication = 0, offload = 0, slowed = 0;
     double busy = 0, busy_with_offload = 0;  ///< of the device; the same with copies and the host's work
 
     Totals& add(double factor, const Totals& more, const Totals& less) {
@@ -48,6 +48,7 @@ struct Totals {
         compute += factor * (more.compute - less.compute);
         communication += factor * (more.communication - less.communication);
         offload += factor * (more.offload - less.offload);
+        slowed += factor * (more.slowed - less.slowed);
         busy += factor * (more.busy - less.busy);
         busy_with_offload += factor * (more.busy_with_offload - less.busy_with_offload);
         return *this;
@@ -70,10 +71,12 @@ Totals totals(const TimedProgram& program, const NodeTimes& times) {
                     continue;
                 }
                 device[node.lane].push_back({time.start_s, time.end_s});
-                if (node.collective == no_collective)
-                    work[node.lane].push_back({time.start_s, time.end_s});
-                else
+                if (node.collective != no_collective) {
                     result.communication += time.end_s - time.start_s;
+                    continue;
+                }
+                work[node.lane].push_back({time.start_s, time.end_s});
+                result.slowed += time.end_s - time.start_s - node.seconds;
             }
         }
     }
@@ -149,6 +152,7 @@ public:
         timeline.exposed_communication_s = std::max(0.0, sum.busy - sum.compute);
         timeline.offload_s = sum.offload;
         timeline.exposed_offload_s = std::max(0.0, sum.busy_with_offload - sum.busy);
+        timeline.slowed_s = sum.slowed > rounding_share * sum.step ? sum.slowed : 0;
         timeline.bubble_s = std::max(0.0, sum.step - sum.busy_with_offload);
         return timeline;
     }
@@ -178,13 +182,16 @@ private:
     static TimedOperation place(std::uint32_t s, std::uint64_t iteration, const TimedSection& section,
                                 const TimedItem& item, const NodeTime& time, double shift) {
         const TimedNode& node = section.nodes[item.node];
-        const bool whole = node.collective != no_collective;
+        const bool whole = node.collective != no_collective || !(node.seconds > 0);
+        // Operations of a node are slowed down alike.
+        const double longer = whole ? 1 : (time.end_s - time.start_s) / node.seconds;
         return {.section = s,
                 .iteration = iteration,
                 .operation = item.operation,
                 .stream = static_cast<Stream>(node.lane),
-                .start_s = shift + time.start_s + (whole ? 0 : item.begin_s),
-                .end_s = shift + (whole ? time.end_s : time.start_s + item.end_s)};
+                .start_s = shift + time.start_s + (whole ? 0 : item.begin_s * longer),
+                .end_s = shift + (whole || item.end_s == node.seconds ? time.end_s
+                                                                      : time.start_s + item.end_s * longer)};
     }
 
     const TimedProgram& full_;

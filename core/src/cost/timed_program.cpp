@@ -7,12 +7,12 @@
 namespace zeroplan {
 namespace {
 
-double seconds(const OperationBody& body, StepCosts& costs) {
+WorkTime time_of(const OperationBody& body, StepCosts& costs) {
     const auto of = [&costs](const auto& work) {
-        if constexpr (requires { costs.seconds(work); })
-            return costs.seconds(work);
+        if constexpr (requires { costs.time(work); })
+            return costs.time(work);
         else
-            return 0.0;
+            return WorkTime{};
     };
     return std::visit(of, body);
 }
@@ -20,12 +20,13 @@ double seconds(const OperationBody& body, StepCosts& costs) {
 /// Work on streams: what the host does itself isn't scaled, and collectives are by whoever runs them.
 void rescale(TimedSection& timed, const Section& section, StepCosts& costs) {
     for (const TimedItem& item : timed.items)
-        if (timed.nodes[item.node].collective == no_collective) timed.nodes[item.node].seconds = 0;
+        if (timed.nodes[item.node].collective == no_collective) timed.nodes[item.node].set_work({});
     for (TimedItem& item : timed.items) {
         TimedNode& node = timed.nodes[item.node];
         if (node.collective != no_collective) continue;
         item.begin_s = node.seconds;
-        node.seconds += seconds(section.operations[item.operation].body, costs);
+        WorkTime work = node.work();
+        node.set_work(work += time_of(section.operations[item.operation].body, costs));
         item.end_s = node.seconds;
     }
 }
@@ -40,6 +41,7 @@ TimedProgram time_program(const Plan& plan, std::uint32_t program, const WorkSca
     result.sections.reserve(steps.step.size());
     for (const Section& section : steps.step) result.sections.push_back(lower(section, costs));
     result.collectives = costs.take_collectives();
+    result.gpu = gpu_capacity(plan.scenario.cluster);
     return result;
 }
 

@@ -20,6 +20,7 @@ using nlohmann::json;
 // bytes²).
 constexpr double largest_memory = 1e15;
 constexpr double largest_rate = 1e18;
+constexpr double most_multiprocessors = 10000;
 
 constexpr std::array<std::string_view, 10> link_words{
     "nvlink2", "nvlink3", "nvlink4", "nvlink5", "pcie3", "pcie4", "pcie5", "xgmi", "shared_memory", "none"};
@@ -62,6 +63,7 @@ GpuSpec read_figures(const json& value, const ErrorPlace& place) {
                                        "is_host",
                                        "link",
                                        "compute_capability",
+                                       "multiprocessors",
                                        "hbm_bytes_per_s",
                                        "memory_usable_bytes",
                                        link_rate_key};
@@ -85,6 +87,8 @@ GpuSpec read_figures(const json& value, const ErrorPlace& place) {
         reader.fail_unknown_word("link", gpu.link, link_words);
     gpu.compute_capability =
         static_cast<std::uint32_t>(reader.integer("compute_capability", 0, 9999).value_or(0));
+    gpu.multiprocessors =
+        static_cast<std::uint32_t>(figure(reader, "multiprocessors", most_multiprocessors).value_or(0));
     return gpu;
 }
 
@@ -130,6 +134,7 @@ json gpu_json(const GpuSpec& gpu) {
                    {"link", gpu.link},
                    {"compute_capability", gpu.compute_capability},
                    {"is_host", gpu.is_host}};
+    if (gpu.multiprocessors > 0) result["multiprocessors"] = gpu.multiprocessors;
     for (const RateKey& rate : rate_keys) result[std::string(rate.key)] = rate_or_null(gpu.*rate.member);
     result[std::string(link_rate_key)] = rate_or_null(gpu.link_bytes_per_s);
     return result;

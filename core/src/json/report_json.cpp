@@ -148,6 +148,7 @@ ordered_json step_times_to_json(const Plan& plan, const SimReport& report) {
         out.push_back({{"ranks", to_string(plan.rank_groups[g].ranks)},
                        {"step_time_s", step.step_time_s},
                        {"compute_s", step.compute_s},
+                       {"slowed_s", step.slowed_s},
                        {"communication_s", step.communication_s},
                        {"exposed_communication_s", step.exposed_communication_s},
                        {"offload_s", step.offload_s},
@@ -259,6 +260,7 @@ std::string sim_json(const Plan& plan, const SimReport& report, const SimExtras&
     out["hardware_flops_per_s_per_gpu"] = report.throughput.hardware_flop_per_s_per_gpu;
     out["hfu"] = report.throughput.hfu;
     out["compute_s"] = slowest.compute_s;
+    out["slowed_s"] = slowest.slowed_s;
     out["communication_s"] = slowest.communication_s;
     out["exposed_communication_s"] = slowest.exposed_communication_s;
     out["offload_s"] = slowest.offload_s;

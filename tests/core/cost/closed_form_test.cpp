@@ -32,17 +32,25 @@ NodeWaits after(std::size_t lane, std::uint32_t node) {
     return waits;
 }
 
-double work_s(const Plan& plan, std::uint64_t elements) {
+WorkTime work_time(const Plan& plan, std::uint64_t elements) {
     return CostModel(plan.scenario.model, plan.scenario.training, plan.scenario.cluster, plan.layout,
                      plan.programs[0])
         .cost(work(elements))
-        .seconds;
+        .time();
 }
-double collective_s(const Plan& plan, const Collective& c) {
+double work_s(const Plan& plan, std::uint64_t elements) {
+    return work_time(plan, elements).seconds;
+}
+CollectiveCost cost_of(const Plan& plan, const Collective& c) {
     const ClusterSpec& cluster = plan.scenario.cluster;
     return collective_cost(c.kind, Bytes{2 * c.elements},
-                           group_placement(c.group, plan.layout.shard_group, cluster), cluster)
-        .seconds();
+                           group_placement(c.group, plan.layout.shard_group, cluster), cluster);
+}
+double collective_s(const Plan& plan, const Collective& c) {
+    return cost_of(plan, c).seconds();
+}
+GpuShares shares(const Plan& plan, const Collective& c) {
+    return shares_of(cost_of(plan, c), collective_s(plan, c), gpu_capacity(plan.scenario.cluster));
 }
 
 TEST(ClosedFormTimes, AStreamRunsOneNodeAfterTheOther) {
@@ -181,7 +189,11 @@ TEST(ClosedForm, PrefetchHidesTheShorterOfGatherAndCompute) {
     const double first = work_s(plan, 10'000'000'000), second = work_s(plan, 1000);
     ASSERT_GT(first, gather);
     const StepTimeline step = closed_form_step(plan);
-    EXPECT_DOUBLE_EQ(step.step_time_s, gather + first + second);
+    // What the second gather slows down is behind by gather − gather / slow_down when it has ended.
+    const double slower = slow_down(work_time(plan, 10'000'000'000), shares(plan, all_gather(64'000'000)));
+    ASSERT_GT(slower, 1);
+    EXPECT_DOUBLE_EQ(step.step_time_s, gather + first + second + gather - gather / slower);
+    EXPECT_NEAR(step.slowed_s, gather - gather / slower, 1e-15);
     EXPECT_DOUBLE_EQ(step.communication_s, 2 * gather);
     EXPECT_NEAR(step.exposed_communication_s, gather, 1e-15);
 }
@@ -290,7 +302,8 @@ TEST(ClosedForm, FollowsTheRulesLiterallyOnRandomPrograms) {
         std::mt19937 random(seed);
         const std::vector<Section> sections{{"a", 1 + seed % 3, random_operations(random, Stream::reduce)},
                                             {"b", 1, random_operations(random, Stream::reduce)}};
-        const Plan plan = test::test_plan(test::test_cluster(2), sections, work_buffers);
+        Plan plan = test::test_plan(test::test_cluster(2), sections, work_buffers);
+        plan.scenario.cluster.calibration.constants = test::nothing_taken();
         const Spans expected = execute_literally(plan);
         const StepTimeline step = closed_form_step(plan);
         ASSERT_EQ(step.operations.size(), expected.operations.size());
@@ -302,6 +315,91 @@ TEST(ClosedForm, FollowsTheRulesLiterallyOnRandomPrograms) {
         }
         ASSERT_NEAR(step.step_time_s, expected.end, 1e-12);
     }
+}
+
+// --- Work beside collectives, by another way than in the order of time: rounds over all nodes.
+
+struct Span {
+    double start = 0, end = 0;
+    GpuShares takes;  ///< of the GPU, if it is a collective
+};
+
+/// How long work from `start` takes beside the collectives among `spans`, in small pieces between their
+/// starts and ends.
+double beside(const WorkTime& work, double start, const std::vector<Span>& spans) {
+    std::vector<double> moments{start};
+    for (const Span& span : spans)
+        for (const double moment : {span.start, span.end})
+            if (moment > start) moments.push_back(moment);
+    std::sort(moments.begin(), moments.end());
+    moments.push_back(1e9);
+    double left = work.seconds;
+    for (std::size_t i = 0; i + 1 < moments.size(); ++i) {
+        GpuShares taken;
+        for (const Span& span : spans)
+            if (span.takes != GpuShares{} && span.start <= moments[i] && moments[i] < span.end)
+                taken.add(span.takes);
+        const double slower = slow_down(work, taken);
+        if (left * slower <= moments[i + 1] - moments[i]) return moments[i] + left * slower - start;
+        left -= (moments[i + 1] - moments[i]) / slower;
+    }
+    return 0;
+}
+
+/// One round: every node starts when its lane is free and what it waits for has ended. Collectives are where
+/// they were `before`.
+std::vector<Span> one_round(const TimedProgram& program, const std::vector<Span>& before) {
+    std::vector<Span> spans;
+    std::array<double, lane_count> lane_end{};
+    for (const TimedSection& section : program.sections) {
+        for (std::uint64_t i = 0; i < section.repeat; ++i) {
+            const std::size_t first = spans.size();
+            const double host_before = lane_end[host_lane];
+            for (const TimedNode& node : section.nodes) {
+                double start = lane_end[node.lane];
+                for (const std::uint32_t wait : node.after)
+                    if (wait != no_node)
+                        start =
+                            std::max(start, wait == host_at_start ? host_before : spans[first + wait].end);
+                Span span{start, start + node.seconds, {}};
+                if (node.collective != no_collective)
+                    span.takes =
+                        shares_of(program.collectives[node.collective].cost, node.seconds, program.gpu);
+                else if (is_device_lane(node.lane))
+                    span.end = start + beside(node.work(), start, before);
+                lane_end[node.lane] = span.end;
+                spans.push_back(span);
+            }
+        }
+    }
+    return spans;
+}
+
+/// Each round is right up to one more moment at which a collective starts or ends.
+std::vector<Span> settle(const TimedProgram& program) {
+    std::vector<Span> spans = one_round(program, {});
+    for (std::size_t round = 0; round < 2 * spans.size(); ++round) spans = one_round(program, spans);
+    return spans;
+}
+
+TEST(ClosedForm, SlowsWorkDownWhileCollectivesRun) {
+    double slowed = 0;
+    for (std::uint32_t seed = 0; seed < 200; ++seed) {
+        std::mt19937 random(seed);
+        const std::vector<Section> sections{{"a", 1 + seed % 3, random_operations(random, Stream::reduce)},
+                                            {"b", 1, random_operations(random, Stream::reduce)}};
+        const Plan plan = test::test_plan(test::test_cluster(2), sections, work_buffers);
+        const TimedProgram program = time_program(plan, 0);
+        const std::vector<Span> expected = settle(program);
+        const NodeTimes times = closed_form_times(program);
+        ASSERT_EQ(times.size(), expected.size());
+        for (std::size_t i = 0; i < expected.size(); ++i) {
+            ASSERT_NEAR(times[i].start_s, expected[i].start, 1e-12) << "seed " << seed << " #" << i;
+            ASSERT_NEAR(times[i].end_s, expected[i].end, 1e-12) << "seed " << seed << " #" << i;
+        }
+        slowed += closed_form_step(plan).slowed_s;
+    }
+    EXPECT_GT(slowed, 0);
 }
 
 }  // namespace

@@ -1,4 +1,7 @@
 #pragma once
+#include <map>
+#include <string>
+
 #include "zeroplan/plan.hpp"
 
 /// Plans made by hand for tests of time: durations are round numbers.
@@ -82,6 +85,13 @@ inline Plan test_plan(const ClusterSpec& cluster, std::vector<Section> sections,
     group.ranks = {{0, cluster.gpus_used - 1}};
     plan.rank_groups = {group};
     return plan;
+}
+
+/// Constants with which collectives take nothing of a GPU.
+inline std::map<std::string, double> nothing_taken() {
+    return {{"collective_blocks_per_multiprocessor", 1e12},
+            {"gather_memory_accesses", 0},
+            {"reduce_memory_accesses", 0}};
 }
 
 inline Operation on(Stream stream, OperationBody body, std::vector<OperationId> waits = {}) {

@@ -32,6 +32,7 @@ TEST(ReadGpu, ReadsEveryFileOfTheCatalogue) {
         EXPECT_GT(gpu.fp32_flop_per_s, 0) << file.name;
         EXPECT_EQ(gpu.is_host, file.name == "host-cpu");
         EXPECT_EQ(read_gpu(gpu_json(gpu), {}), gpu);
+        EXPECT_EQ(gpu.multiprocessors > 0, !gpu.is_host) << file.name;
         const json text = json::parse(file.text);
         for (const auto& [key, value] : text.items()) {
             if (!value.is_object()) continue;

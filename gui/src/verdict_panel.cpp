@@ -2,7 +2,7 @@
 
 #include <QApplication>
 #include <QEvent>
-#include <QGridLayout>
+#include <QHBoxLayout>
 #include <QPainter>
 #include <QPainterPath>
 #include <QVBoxLayout>
@@ -196,15 +196,6 @@ VerdictPanel::VerdictPanel(QWidget* parent)
     setObjectName("verdict");
     setFrameShape(QFrame::StyledPanel);
     setAutoFillBackground(true);
-    auto* grid = new QGridLayout(this);
-    grid->setContentsMargins(10, 6, 10, 6);
-    grid->setHorizontalSpacing(10);
-    grid->setVerticalSpacing(1);
-    auto* buttons = new QVBoxLayout;
-    buttons->setSpacing(2);
-    buttons->addWidget(pin_);
-    buttons->addWidget(copy_);
-    buttons->addStretch();
     for (QToolButton* button : {pin_, copy_})
         button->setSizePolicy(QSizePolicy::MinimumExpanding, QSizePolicy::Fixed);
     pin_->setCheckable(true);
@@ -212,15 +203,7 @@ VerdictPanel::VerdictPanel(QWidget* parent)
             [this](bool pinned) { pin_->setText(pinned ? tr("Unpin") : tr("Pin")); });
     copy_->setAccessibleName(tr("Copy the verdict"));
     pin_->setAccessibleName(tr("Pin as baseline"));
-    grid->addWidget(icon_, 0, 0, 6, 1, Qt::AlignTop);
-    grid->addLayout(buttons, 1, 2, 5, 1);
-    grid->addWidget(headline_, 0, 1, 1, 2);
-    grid->addWidget(details_, 1, 1);
-    grid->addWidget(time_, 2, 1);
-    grid->addWidget(remedies_, 3, 1);
-    grid->addWidget(difference_, 4, 1);
-    grid->addWidget(notes_, 5, 1);
-    grid->setColumnStretch(1, 1);
+    arrange();
     QFont large = font();
     large.setPointSizeF(large.pointSizeF() * 1.3);
     large.setBold(true);
@@ -230,6 +213,33 @@ VerdictPanel::VerdictPanel(QWidget* parent)
     remedies_->hide();
     difference_->hide();
     restyle();
+}
+
+// Boxes in boxes: a grid with items across several rows loses the height of a text that wraps.
+void VerdictPanel::arrange() {
+    auto* buttons = new QVBoxLayout;
+    buttons->setSpacing(2);
+    buttons->addWidget(pin_);
+    buttons->addWidget(copy_);
+    buttons->addStretch();
+    auto* texts = new QVBoxLayout;
+    texts->setSpacing(1);
+    for (QLabel* label : {details_, time_, remedies_, difference_}) texts->addWidget(label);
+    texts->addWidget(notes_);
+    texts->addStretch();
+    auto* below = new QHBoxLayout;
+    below->setSpacing(10);
+    below->addLayout(texts, 1);
+    below->addLayout(buttons);
+    auto* said = new QVBoxLayout;
+    said->setSpacing(1);
+    said->addWidget(headline_);
+    said->addLayout(below, 1);
+    auto* row = new QHBoxLayout(this);
+    row->setContentsMargins(10, 6, 10, 6);
+    row->setSpacing(10);
+    row->addWidget(icon_, 0, Qt::AlignTop);
+    row->addLayout(said, 1);
 }
 
 void VerdictPanel::show_plan(const Planned& planned) {
@@ -266,18 +276,29 @@ void VerdictPanel::show_error(const Error& error) {
 }
 
 void VerdictPanel::show_time(const QString& sentence) {
-    time_->setText(sentence);
-    time_->setVisible(!sentence.isEmpty());
+    say(*time_, sentence);
 }
 
 void VerdictPanel::show_remedies(const QString& sentence) {
-    remedies_->setText(sentence);
-    remedies_->setVisible(!sentence.isEmpty());
+    say(*remedies_, sentence);
 }
 
 void VerdictPanel::show_difference(const QString& sentence) {
-    difference_->setText(sentence);
-    difference_->setVisible(!sentence.isEmpty());
+    say(*difference_, sentence);
+}
+
+void VerdictPanel::say(QLabel& label, const QString& sentence) {
+    label.setText(sentence);
+    label.setVisible(!sentence.isEmpty());
+    take_height();
+}
+
+// At once: the events that do it by themselves take a round for each layout on the way, and who draws the
+// window in between cuts the text off.
+void VerdictPanel::take_height() {
+    layout()->activate();
+    if (parentWidget() != nullptr && parentWidget()->layout() != nullptr)
+        parentWidget()->layout()->activate();
 }
 
 QString VerdictPanel::plain_text() const {
@@ -289,13 +310,14 @@ QString VerdictPanel::plain_text() const {
 
 void VerdictPanel::show_notes(const std::vector<Warning>& warnings) {
     notes_->setVisible(!warnings.empty());
-    if (warnings.empty()) return;
+    if (warnings.empty()) return take_height();
     QStringList all;
     for (const Warning& warning : warnings) all << "• " + text(warning.message);
     notes_->set_whole_text(
         warnings.size() == 1 ? tr("Note: %1").arg(text(warnings.front().message))
                              : tr("%1 notes: %2 …").arg(warnings.size()).arg(text(warnings.front().message)));
     notes_->setToolTip(all.join('\n'));
+    take_height();
 }
 
 void VerdictPanel::restyle() {

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <QTest>
+#include <QVBoxLayout>
+
 #include "gui/sample_plan.hpp"
 
 namespace zeroplan::gui {
@@ -105,6 +108,63 @@ TEST(VerdictPanel, ShowsAnErrorWithItsWayOut) {
     EXPECT_TRUE(panel.shows_error());
     EXPECT_EQ(panel.headline().toStdString(), "Not modelled by this version");
     EXPECT_EQ(panel.details().toStdString(), "Engine: Engine megatron is not modelled. Use native.");
+}
+
+/// The panel as the window has it: above what takes the rest of the height.
+class VerdictPanelHeight : public testing::Test {
+protected:
+    VerdictPanelHeight() : panel_(new VerdictPanel) {
+        auto* column = new QVBoxLayout(&window_);
+        column->addWidget(panel_);
+        column->addWidget(new QWidget, 1);
+        Plan plan = test::uniform_plan(8);
+        plan.warnings = {{"closed_form_without_fabric",
+                          "the closed form of the step knows no fabric: what its links hold back is in the "
+                          "simulated step alone"}};
+        planned_.plan = std::make_shared<const Plan>(plan);
+        planned_.no_time = Error(ErrorCode::not_supported, "not timed");
+    }
+    void show(int width) {
+        window_.resize(width, 600);
+        window_.show();
+        panel_->show_plan(planned_);
+        QTest::qWait(1);
+    }
+    /// Of the labels that can be seen: how many pixels the worst off lacks.
+    int clipped() const {
+        int worst = 0;
+        for (const QLabel* label : panel_->findChildren<QLabel*>()) {
+            if (!label->isVisible()) continue;
+            const int needed =
+                label->wordWrap() ? label->heightForWidth(label->width()) : label->sizeHint().height();
+            worst = std::max(worst, needed - label->height());
+        }
+        return worst;
+    }
+
+    QWidget window_;
+    VerdictPanel* panel_;
+    Planned planned_;
+};
+
+TEST_F(VerdictPanelHeight, GrowsWithTheSentenceOfTheStep) {
+    const QString sentence =
+        "Step 1.225 s (coupled flows): 6,686 tokens/s per GPU, MFU 39 %, exposed communication 20 %, idle "
+        "1.3 % (mean over all ranks). Without the what-ifs 977 ms.";
+    // The window is drawn right after a sentence has changed: no event is let through in between.
+    for (int width = 600; width < 1700; width += 7) {
+        show(width);
+        panel_->show_time("Step 1.218 s.");
+        EXPECT_LE(clipped(), 0) << width;
+        const int before = panel_->height();
+        panel_->show_time(sentence);
+        EXPECT_LE(clipped(), 0) << width;
+        panel_->show_time((sentence + ' ').repeated(4));
+        EXPECT_LE(clipped(), 0) << width;
+        EXPECT_GT(panel_->height(), before) << width;
+        panel_->show_time("Step 1.218 s.");
+        EXPECT_EQ(panel_->height(), before) << width;
+    }
 }
 
 }  // namespace

@@ -58,6 +58,9 @@ protected:
     void changeEvent(QEvent* event) override;
 
 private:
+    void arrange();
+    void say(QLabel& label, const QString& sentence);
+    void take_height();
     void restyle();
     void show_notes(const std::vector<Warning>& warnings);
 

@@ -30,6 +30,18 @@ bool asks_what_if(const ScenarioRequest& request) {
                        [](const Setting& s) { return s.pointer.starts_with("/what_if"); });
 }
 
+// null takes a default where something else is stated beneath; elsewhere the default needs no words.
+bool says_nothing(const ScenarioRequest& request, const Setting& setting) {
+    if (setting.json_value != "null") return false;
+    ScenarioRequest beneath = request;
+    std::erase_if(beneath.settings, [&](const Setting& s) { return s.pointer == setting.pointer; });
+    try {
+        return !is_stated(beneath, setting.pointer);
+    } catch (const Error&) {  // the window says what is wrong
+        return false;
+    }
+}
+
 }  // namespace
 
 QString command_line(const ScenarioRequest& request) {
@@ -54,7 +66,8 @@ QString command_line(const ScenarioRequest& request, const QString& subcommand) 
         std::erase_if(others, [&](const Setting& s) { return s.pointer == field.pointer; });
     }
     for (const Setting& setting : others)
-        words << "--set" << shell_quoted(text(setting.pointer + '=' + setting.json_value));
+        if (!says_nothing(request, setting))
+            words << "--set" << shell_quoted(text(setting.pointer + '=' + setting.json_value));
     return words.join(' ');
 }
 

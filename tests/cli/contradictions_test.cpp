@@ -16,6 +16,8 @@ TEST(Contradictions, BetweenFlagsAreRefusedWithBothValues) {
         {"is 1 here", "--set /training says 2"});
     expect_refused(plan_of_gpt2({"--set", R"(/model={"preset": "llama-3-8b"})"}),
                    {"--set /model: ", "llama-3-8b", "--model says", "gpt2"});
+    expect_refused(plan_of_gpt2({"--zero", "3", "--set", "/training/zero_stage=null"}),
+                   {"/training/zero_stage is null, its default, here, but --zero says 3"});
     expect_refused(plan_of_gpt2({"--zero", "null"}), {"--zero: ", "null", "leave --zero out"});
 }
 

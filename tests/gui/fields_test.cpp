@@ -124,6 +124,16 @@ TEST(CommandLine, AWhatIfIsSimulated) {
               "--straggler 6=0.9 --fabric fat-tree:4:2 --gpu-mtbf 50000h");
 }
 
+TEST(CommandLine, TakesADefaultBackOnlyWhereSomethingElseIsStated) {
+    ScenarioRequest request = with({}, model_setting("gpt2", "Model"));
+    request = with(request, {"/training/loss", "null", "--set"});
+    EXPECT_EQ(command_line(request).toStdString(), "zeroplan plan --model gpt2");
+    ImportedScenario imported;
+    imported.settings = {{"/training/loss", "\"fused\"", "a key"}};
+    request.imported = {imported};
+    EXPECT_EQ(command_line(request).toStdString(), "zeroplan plan --model gpt2 --set /training/loss=null");
+}
+
 TEST(CommandLine, NamesTheFilesOfOtherProgramsBeneathIt) {
     ScenarioRequest request = with({}, model_setting("gpt2", "Model"));
     ImportedScenario imported;

@@ -89,6 +89,11 @@ Setting json_setting(const KeyFlag& flag, const std::string& text) {
     return setting;
 }
 
+/// A value as an error has it: null is what takes a default.
+std::string in_words(const std::string& json_value) {
+    return json_value == "null" ? "null, its default," : json_value;
+}
+
 /// Nobody can tell which of two is meant.
 void refuse_contradictions(std::span<const Setting> settings, const std::string& file) {
     const auto found = find_contradiction(settings);
@@ -97,8 +102,8 @@ void refuse_contradictions(std::span<const Setting> settings, const std::string&
         found->second_value.empty()
             ? fmt::format("this takes the place of {} = {}, which {} says", found->pointer,
                           found->first_value, found->first.origin)
-            : fmt::format("{} is {} here, but {} says {}", found->pointer, found->second_value,
-                          found->first.origin, found->first_value);
+            : fmt::format("{} is {} here, but {} says {}", found->pointer, in_words(found->second_value),
+                          found->first.origin, in_words(found->first_value));
     throw Error(ErrorCode::invalid_input, message, "keep one of the two", {file, found->second.origin});
 }
 
@@ -169,7 +174,9 @@ void add_scenario_flags(CLI::App& app, ScenarioFlags& flags) {
             ->type_name(flag.value_name)
             ->group(group);
     }
-    app.add_option("--set", flags.set, "Any other key, as /training/loss=fused; may be given several times")
+    app.add_option(
+           "--set", flags.set,
+           "Any other key, as /training/loss=fused; null takes its default; may be given several times")
         ->type_name("/POINTER=VALUE")
         ->allow_extra_args(false)
         ->group(group);

@@ -11,6 +11,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 
 #include "zeroplan/command/output.hpp"
 #include "zeroplan/command/output_files.hpp"
@@ -109,11 +110,15 @@ std::optional<ScenarioRequest> request_of(Arguments& arguments) {
                "give one of them");
     if (!arguments.scenario.empty()) arguments.flags.scenario = arguments.scenario;
     arguments.flags.more = command::what_if_settings(arguments.what_if);
-    if (!arguments.flags.save_scenario.empty())
-        command::deliver({command::save_step(arguments.flags, command::resolve(arguments.flags))});
     ScenarioRequest request = command::to_request(arguments.flags);
     if (request.file.empty() && request.settings.empty()) return std::nullopt;
     return request;
+}
+
+/// A step of deliver(): writes --save-scenario; what can't be resolved is refused before there is a window.
+std::function<void()> save_step(const Arguments& arguments) {
+    if (arguments.flags.save_scenario.empty()) return [] {};
+    return command::save_step(arguments.flags, command::resolve(arguments.flags));
 }
 
 bool has_display() {
@@ -161,7 +166,7 @@ void wait_until_settled(MainWindow& window) {
     loop.exec();
 }
 
-int take_screenshot(MainWindow& window, const Arguments& arguments) {
+int take_screenshot(MainWindow& window, const Arguments& arguments, const std::function<void()>& save) {
     wait_until_settled(window);
     if (window.outcome().error) throw *window.outcome().error;
     if (!window.settled() || !window.outcome().planned)
@@ -170,7 +175,7 @@ int take_screenshot(MainWindow& window, const Arguments& arguments) {
     QCoreApplication::processEvents();
     const Plan& plan = *window.outcome().planned->plan;
     command::deliver(
-        {[&] { write_picture(window, QString::fromStdString(arguments.screenshot), arguments.scale); },
+        {save, [&] { write_picture(window, QString::fromStdString(arguments.screenshot), arguments.scale); },
          [&] {
              if (arguments.output.json) command::print(plan_json(plan));
          }});
@@ -196,6 +201,7 @@ int run(int argc, char** argv, Arguments& arguments) {
     command::check_writable({arguments.screenshot, arguments.flags.save_scenario});
     MainWindow::Options options;
     options.request = request_of(arguments);
+    const std::function<void()> save = save_step(arguments);
     options.remember = !screenshot;
     options.simulate_by_itself = !arguments.no_simulation;
     if (screenshot) options.pause_ms = 0;
@@ -214,7 +220,8 @@ int run(int argc, char** argv, Arguments& arguments) {
     window.results().set_page(page_of(arguments.page));
     if (screenshot) window.resize(size);
     window.show();
-    if (screenshot) return take_screenshot(window, arguments);
+    if (screenshot) return take_screenshot(window, arguments, save);
+    command::deliver({save});
     return QApplication::exec();
 }
 

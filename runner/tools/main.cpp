@@ -71,11 +71,8 @@ bool agrees(const Plan& plan, const RunReport& report) {
 }
 
 /// Before the run rather than after it.
-void prepare_files(const RunFlags& flags, const Plan& plan) {
+void check_files(const RunFlags& flags) {
     command::check_writable({flags.trace, flags.scenario.save_scenario});
-    if (!flags.scenario.save_scenario.empty())
-        command::deliver({command::file_step(flags.scenario.save_scenario,
-                                             [&] { return scenario_json(plan.scenario) + "\n"; })});
 }
 
 void show(const RunFlags& flags, const Plan& plan, const RunReport& report) {
@@ -88,7 +85,7 @@ void show(const RunFlags& flags, const Plan& plan, const RunReport& report) {
 /// One rank, started by this program or by another launcher.
 int run_rank(const RunFlags& flags, const Plan& plan, const runner::RankEnvironment& environment) {
     // Another launcher has started us; our own has done this already, and once more does no harm.
-    if (environment.rank == 0) prepare_files(flags, plan);
+    if (environment.rank == 0) check_files(flags);
     std::optional<runner::TcpStoreServer> server;
     if (environment.hosts_store) server.emplace(environment.store);
     const runner::WorldTimeouts timeouts;
@@ -106,7 +103,9 @@ int run_rank(const RunFlags& flags, const Plan& plan, const runner::RankEnvironm
     const runner::HostRun run = run_on_host(plan, world, options);
     losses.clear();
     if (environment.rank == 0)
-        command::deliver({command::file_step(flags.trace, [&] { return run.trace; }),
+        command::deliver({command::file_step(flags.scenario.save_scenario,
+                                             [&] { return scenario_json(plan.scenario) + "\n"; }),
+                          command::file_step(flags.trace, [&] { return run.trace; }),
                           [&] { show(flags, plan, run.report); },
                           [&] {
                               if (run.checkpoint_failure) throw Error(*run.checkpoint_failure);
@@ -142,8 +141,8 @@ Plan plan_of_run(const RunFlags& flags, int ranks, bool starts_ranks) {
     }
 }
 
-int start_ranks(const RunFlags& flags, const Plan& plan, int ranks, const std::vector<std::string>& command) {
-    prepare_files(flags, plan);
+int start_ranks(const RunFlags& flags, int ranks, const std::vector<std::string>& command) {
+    check_files(flags);
     return runner::launch(ranks, command);
 }
 
@@ -154,7 +153,7 @@ int run(const RunFlags& flags, const std::vector<std::string>& command) {
         const auto launched = environment ? std::optional(environment->world_size) : std::nullopt;
         const int ranks = ranks_of_run(flags.ranks, flags.scenario, launched);
         const Plan plan = plan_of_run(flags, ranks, !environment);
-        return environment ? run_rank(flags, plan, *environment) : start_ranks(flags, plan, ranks, command);
+        return environment ? run_rank(flags, plan, *environment) : start_ranks(flags, ranks, command);
     } catch (const Error& error) {
         if (!environment || !runner::report_to_launcher(error)) throw;
         return error.exit_status();

@@ -123,7 +123,10 @@ const std::vector<std::string> long_run{"--model", "tutorial-mlp", "--zero",
 
 TEST(Run, NamesTheRankThatWasKilled) {
     SKIP_WITHOUT_RUNNER();
-    ChildProgram program("zeroplan-run", long_run + std::vector<std::string>{"--ranks", "3"});
+    const TemporaryFolder folder;
+    ChildProgram program(
+        "zeroplan-run",
+        long_run + std::vector<std::string>{"--ranks", "3", "--save-scenario", folder.path("s.json")});
     const auto ranks = wait_for_children(program.pid(), 3);
     kill(ranks[1], SIGKILL);
     const Outcome result = program.wait();
@@ -132,6 +135,17 @@ TEST(Run, NamesTheRankThatWasKilled) {
               std::string::npos)
         << result.err;
     for (const pid_t rank : ranks) EXPECT_FALSE(exists(rank));
+    EXPECT_TRUE(std::filesystem::is_empty(folder.path("")));
+}
+
+TEST(Run, SavesItsScenario) {
+    SKIP_WITHOUT_RUNNER();
+    const TemporaryFolder folder;
+    const Outcome result =
+        run_program("zeroplan-run", {"--model", "tutorial-mlp", "--ranks", "2", "--set", "/run/steps=2",
+                                     "--quiet", "--save-scenario", folder.path("s.json")});
+    EXPECT_EQ(result.status, 0) << result.err;
+    EXPECT_EQ(zeroplan({"plan", "--scenario", folder.path("s.json"), "--quiet"}).status, 0);
 }
 
 TEST(Run, EndsWithItsRanksOnCtrlC) {

@@ -85,6 +85,20 @@ TEST_F(ProgramTest, ScreenshotsAsSvgInTheDarkAndReports) {
     EXPECT_TRUE(result.output.contains("\"does_not_fit\""));
 }
 
+TEST_F(ProgramTest, SavesTheScenarioWithThePictureAndNotWithoutIt) {
+    const QStringList picture{"--screenshot", path("a.png"),     "--no-simulation", "--model",
+                              "gpt2",         "--save-scenario", path("saved.json")};
+    EXPECT_EQ(run(picture).status, 0);
+    EXPECT_TRUE(QFile::remove(path("saved.json")));
+    EXPECT_TRUE(QFile::remove(path("a.png")));
+    // Resolves, and is no plan of this version's.
+    const Result refused =
+        run(picture + QStringList{"--engine", "deepspeed", "--zero", "3", "--pp", "2", "--gpus", "4"});
+    EXPECT_EQ(refused.status, 2) << refused.errors.toStdString();
+    EXPECT_FALSE(QFile::exists(path("saved.json")));
+    EXPECT_FALSE(QFile::exists(path("a.png")));
+}
+
 TEST_F(ProgramTest, BadInputIsOneErrorAndNoPicture) {
     const auto fails = [&](const QStringList& arguments, const char* said) {
         const Result result = run(arguments);

@@ -99,7 +99,7 @@ struct Constants {
                                      assumption};
     Constant xgmi_efficiency{"xgmi_efficiency", 0.8, "1", "taken as NVLink's", assumption};
     Constant bridge_bytes_per_s{
-        "nvlink_bridge_bytes_per_s", 145e9, "B/s",
+        "nvlink_bridge_bytes_per_s", 146e9, "B/s",
         "NVLink bridges of a pair of PCIe cards: all-reduce reaches 116 GB/s on two H100 "
         "PCIe (NVIDIA/nccl#1161), of 300 by the data sheet",
         calibrated};
@@ -120,9 +120,9 @@ struct Constants {
         "libfabric over EFA beyond InfiniBand, a network hop: AWS's nccl-tests tables of p4d and "
         "p5",
         calibrated};
-    Constant omni_path_efficiency{"omni_path_efficiency", 0.22, "1",
+    Constant omni_path_efficiency{"omni_path_efficiency", 0.2356, "1",
                                   "NCCL without GPUDirect RDMA: bigscience's all_reduce_bench on Jean Zay, "
-                                  "10.6 of 50 GB/s a node",
+                                  "10.6 of 50 GB/s a node, by collective_share_of_network",
                                   calibrated};
     Constant blocks_per_multiprocessor{
         "collective_blocks_per_multiprocessor", 1, "1",

@@ -9,12 +9,15 @@ namespace zeroplan::nccl {
 namespace {
 
 constexpr double giga = 1e9;
+constexpr double least_of_found = 0.49;  // graph/search.cc, ncclTopoCompute, "decrease bw until"
 
 Channels fastest(std::span<const double> speeds, double links, double link_gb) {
     Channels best{links, link_gb};  // a link slower than every step of the ladder runs at its own speed
     if (link_gb < speeds.back()) return best;
     best = {};
     for (const double speed : speeds) {
+        // Once it has channels, NCCL's search tries no speed of less than half of theirs.
+        if (best.count > 0 && speed / best.gb_per_s <= least_of_found) break;
         const double count = links * std::min(16.0, std::floor(link_gb / speed));
         if (count * speed > best.bus_gb_per_s()) best = {count, speed};
     }
@@ -40,13 +43,14 @@ double raised_gb(double inter_gb, double most_gb, Generation gpu) {
 
 }  // namespace
 
-Channels find_channels(const GroupPlacement& placement, Generation gpu, const LinkRates& rates) {
+Channels find_channels(const GroupPlacement& placement, Generation gpu, const LinkRates& rates,
+                       std::uint64_t nics) {
     const double link_gb = rates.intra_node_bytes_per_s / giga;
     const bool across = placement.nodes > 1;
     const auto speeds = channel_speeds_gb(gpu, across);
-    Channels found = across
-                         ? fastest(speeds, static_cast<double>(placement.rails), rates.nic_bytes_per_s / giga)
-                         : fastest(speeds, 1, link_gb);
+    const auto links = static_cast<double>(nics);
+    const double nic_gb = rates.nic_bytes_per_s / giga * static_cast<double>(placement.rails) / links;
+    Channels found = across ? fastest(speeds, links, nic_gb) : fastest(speeds, 1, link_gb);
     if (across && placement.ranks_per_node > 1) {
         const auto local = static_cast<double>(placement.ranks_per_node);
         found.gb_per_s = std::min(found.gb_per_s, link_gb * local / (local - 1) / found.count);

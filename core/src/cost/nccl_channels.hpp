@@ -9,8 +9,10 @@ struct Channels {
     double count = 0, gb_per_s = 0;
     double bus_gb_per_s() const { return count * gb_per_s; }
 };
+/// Between nodes on `nics` NICs of a node, which have `rates`' rate of all of its ranks together.
 /// source: graph/search.cc, graph/connect.cc (NCCL 2.30)
-Channels find_channels(const GroupPlacement& placement, Generation gpu, const LinkRates& rates);
+Channels find_channels(const GroupPlacement& placement, Generation gpu, const LinkRates& rates,
+                       std::uint64_t nics);
 
 /// Channels between nodes whose speed inside a node is another one.
 struct TwoSpeeds {

@@ -26,10 +26,14 @@ LinkRates rates_of(const GroupPlacement& placement, const ClusterSpec& cluster) 
 
 /// As searched, or as the machine's own graph has them for communicators of all GPUs of a node.
 Channels channels_of(const GroupPlacement& placement, Generation gpu, const LinkRates& rates,
-                     const ClusterSpec& cluster) {
+                     const ClusterSpec& cluster, std::uint64_t nics) {
     const auto& ring = cluster.calibration.ring;
-    if (!ring || placement.ranks_per_node != cluster.gpus_per_node)
-        return find_channels(placement, gpu, rates);
+    if (!ring || placement.ranks_per_node != cluster.gpus_per_node) {
+        // NCCL searches with the speed that a NIC states, whatever the network makes of it.
+        LinkRates stated = rates;
+        if (placement.nodes > 1) stated.nic_bytes_per_s = cluster.inter_node.bytes_per_s_per_gpu;
+        return find_channels(placement, gpu, stated, nics);
+    }
     return {ring->count, (placement.nodes > 1 ? ring->inter_bytes_per_s : ring->intra_bytes_per_s) / giga};
 }
 
@@ -66,7 +70,7 @@ Law::Law(const GroupPlacement& placement, const ClusterSpec& cluster)
       nvls_(cluster.gpu.compute_capability >= 90 && nvswitch_ && placement.rails > 2),
       sharp_(cluster.inter_node.sharp),
       nics_(nics_of(placement, cluster)),
-      channels_(channels_of(placement, gpu_, rates_, cluster)),
+      channels_(channels_of(placement, gpu_, rates_, cluster, nics_)),
       kernel_channels_(kernel_channels_of(channels_, cluster)) {}
 
 /// source: transport/nvls.cc, ncclNvlsInit
@@ -140,7 +144,10 @@ double Law::tree_latency_us(Protocol protocol) const {
 
 double Law::tree_bus_gb(Protocol protocol, double bytes) const {
     const std::uint64_t n = placement_.nodes;
-    double bus = std::min(0.92 * channels_.bus_gb_per_s(), channels_.count * tree_channel_gb(gpu_, n));
+    // On two nodes NCCL counts with the speed inside a node.
+    const double channel =
+        n == 2 ? chain_channels(channels_, placement_, gpu_, rates_).intra_gb : channels_.gb_per_s;
+    double bus = std::min(0.92 * channels_.count * channel, channels_.count * tree_channel_gb(gpu_, n));
     if (protocol == Protocol::ll) bus = std::min(bus / 3.8, ll_max_gb(gpu_, n));
     if (protocol == Protocol::ll128)
         bus = std::min(bus * (n == 1 ? 7.0 / 9.0 : 120.0 / 128.0),

@@ -221,6 +221,37 @@ TEST(CollectiveCost, AllReduceAcrossNodesUsesTrees) {
     EXPECT_NEAR(cost.intra_weight * cost.unit_bytes, 2.0 * (1 << 20) * 7 / 8, 1e-6);
 }
 
+/// p4de: 4 NICs of 100 Gb/s. Channels of 12 GB/s between the nodes have 24 inside them, which NCCL counts
+/// with for trees of two nodes: 0.92 · 4 · 24 / 2 = 44.2 GB/s, where a ring has 48 · 8 / 15 = 25.6. 41.8 GB/s
+/// are measured at 2 GiB (aws-samples/awsome-distributed-training, nccl-tests).
+TEST(CollectiveCost, TwoNodesReduceByTreesAsFastAsTheirNvlink) {
+    ClusterSpec cluster = test::test_cluster(2);
+    cluster.gpu.compute_capability = 80;
+    cluster.gpu.link = "nvlink3";
+    cluster.gpu.link_bytes_per_s = 300e9;
+    cluster.inter_node = {.kind = InterNodeKind::efa, .bytes_per_s_per_gpu = 6.25e9, .nics_per_node = 4};
+    const GroupPlacement placement{.ranks = 16, .nodes = 2, .ranks_per_node = 8, .rails = 8};
+    const Bytes bytes{2ULL << 30};
+    const CollectiveCost cost = collective_cost(CollectiveKind::all_reduce, bytes, placement, cluster);
+    EXPECT_EQ(cost.algorithm, CollectiveAlgorithm::tree);
+    EXPECT_NEAR(cost.cap_bytes_per_s, 0.92 * 4 * 24e9 / 2, 1);
+    const CollectiveCost ring = collective_cost(CollectiveKind::all_reduce, bytes, placement, cluster,
+                                                {CollectiveAlgorithm::ring, {}});
+    EXPECT_NEAR(ring.cap_bytes_per_s, 48e9 * 8 / 15, 1);
+}
+
+/// NCCL looks for channels of the 12.5 GB/s that an Omni-Path NIC states, and the flow gets 0.2356 of them.
+TEST(CollectiveCost, ANetworkThatFallsShortHoldsTheFlowBackAlone) {
+    ClusterSpec cluster = test::test_cluster(4, 4);
+    cluster.gpu.compute_capability = 70;
+    cluster.inter_node = {.kind = InterNodeKind::omni_path, .bytes_per_s_per_gpu = 12.5e9};
+    const GroupPlacement placement{.ranks = 16, .nodes = 4, .ranks_per_node = 4, .rails = 4};
+    const CollectiveCost cost = collective_cost(CollectiveKind::all_gather, Bytes{4'000'000'000}, placement,
+                                                cluster, {CollectiveAlgorithm::ring, {}});
+    EXPECT_NEAR(cost.cap_bytes_per_s, 48e9 * 16 / 15, 1);
+    EXPECT_NEAR(cost.transfer_s, 4e9 * 15 / 16 / (4 * 12.5e9 * 0.2356), 1e-9);
+}
+
 TEST(CollectiveCost, HostRanksCopyThroughSharedMemory) {
     ClusterSpec cluster = test_cluster(1, 4);
     cluster.gpu.is_host = true;

@@ -76,8 +76,10 @@ TEST_P(Topology, NamesAGpuOfTheCatalogue) {
 TEST_P(Topology, HasASourceForEveryFigureAndAFigureForEverySource) {
     const json sources = file().at("sources");
     const std::vector<std::string> figures = figures_of(file());
-    // Three of the node, two of its network, five of its host; what is public of the fabric between nodes.
-    EXPECT_EQ(figures.size(), file().contains("fabric") ? 11U : 10U);
+    // Three of the node, two of its network, five of its host; where GPUs share NICs, their number; what is
+    // public of the fabric between nodes.
+    const bool shares_nics = file().at("inter_node").contains("nics_per_node");
+    EXPECT_EQ(figures.size(), 10U + (file().contains("fabric") ? 1U : 0U) + (shares_nics ? 1U : 0U));
     for (const std::string& figure : figures) EXPECT_GT(source_of(figure).size(), 15U) << figure;
     for (const auto& [key, source] : sources.items())
         for (const std::string& name : names_in(key))
@@ -100,6 +102,8 @@ TEST_P(Topology, GivesAGpuItsShareOfTheCardsThatTheSourceNames) {
     EXPECT_DOUBLE_EQ(machine.inter_node.bytes_per_s_per_gpu,
                      bits_per_s / 8 / static_cast<double>(machine.gpus_per_node))
         << source;
+    const std::uint64_t nics = std::stoull(cards[1]), stated = machine.inter_node.nics_per_node;
+    EXPECT_EQ(stated, nics < machine.gpus_per_node ? nics : 0) << "several of a GPU are one to NCCL";
 }
 
 /// x16 of a generation, per direction, before encoding losses: 8, 16, 32 GT/s a lane.

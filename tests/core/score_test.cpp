@@ -255,6 +255,32 @@ TEST(Score, TellsARefusedTimeFromARefusedCase) {
     EXPECT_THAT(score_json(report), testing::HasSubstr("\"refused\": \"time\""));
 }
 
+TEST(MeasuredCollectives, RefuseABandwidthThatItsTimeContradicts) {
+    // 1 GiB in 4 ms: algbw 268.4e9, and an all-reduce over 8 GPUs has 2 · 7 / 8 of it, 469.8e9.
+    const json point = json::parse(
+        R"({"id":"c","source":"s","cluster":{"topology":"dgx-h100","nodes":1},"collective":"all_reduce",)"
+        R"("bytes":1073741824,"measured":{"time_s":0.004},"tier":"A"})");
+    const auto with = [&](const char* key, double value, std::uint64_t bytes = 1ULL << 30) {
+        json line = point;
+        line["measured"][key] = value;
+        line["bytes"] = bytes;
+        return line.dump();
+    };
+    EXPECT_NO_THROW(read_measured_collectives(with("busbw_bytes_per_s", 469.76e9), "p.jsonl"));
+    EXPECT_NO_THROW(read_measured_collectives(with("algbw_bytes_per_s", 268e9), "p.jsonl"));
+    // Of 1 KiB nothing but a digit is printed: 1024 B / 4 ms is 256 kB/s, "0.00".
+    EXPECT_NO_THROW(read_measured_collectives(with("algbw_bytes_per_s", 0.004e9, 1024), "p.jsonl"));
+    for (const auto& [key, value] :
+         {std::pair{"busbw_bytes_per_s", 268.4e9}, {"algbw_bytes_per_s", 469.8e9}}) {
+        const Error error = error_of([&] { read_measured_collectives(with(key, value), "points.jsonl"); });
+        EXPECT_EQ(error.place(), (ErrorPlace{"points.jsonl:1", std::string("/measured/") + key}));
+    }
+    const Error error =
+        error_of([&] { read_measured_collectives(with("busbw_bytes_per_s", 268.4e9), "p.jsonl"); });
+    EXPECT_THAT(error.message(), testing::HasSubstr("busbw_bytes_per_s is 2.684e+11, but 1073741824 bytes in "
+                                                    "time_s 0.004 on 8 ranks are 4.698e+11 bytes/s"));
+}
+
 TEST(Score, PredictsACollectivesTime) {
     const auto points = read_measured_collectives(
         R"({"id":"c","source":"s","cluster":{"topology":"dgx-h100","nodes":1},"collective":"all_reduce","bytes":1073741824,)"

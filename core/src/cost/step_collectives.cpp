@@ -5,27 +5,11 @@
 
 #include <fmt/format.h>
 
+#include "cost/bus_factor.hpp"
 #include "zeroplan/timed_program.hpp"
 
 namespace zeroplan {
 namespace {
-
-/// nccl-tests' factor from algorithm to bus bandwidth.
-double bus_factor(CollectiveKind kind, std::uint64_t ranks) {
-    if (ranks <= 1) return 0;
-    const auto n = static_cast<double>(ranks);
-    switch (kind) {
-        case CollectiveKind::all_reduce:
-            return 2 * (n - 1) / n;
-        case CollectiveKind::all_gather:
-        case CollectiveKind::reduce_scatter:
-        case CollectiveKind::all_to_all:
-            return (n - 1) / n;
-        case CollectiveKind::broadcast:
-            return 1;
-    }
-    return 1;
-}
 
 /// "tree", "protocol ll" or "ring with protocol ll"
 std::string words_of(const CollectiveChoice& choice) {

@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cost/bus_factor.hpp"
 #include "import/import_builder.hpp"
 #include "import/import_readers.hpp"
 #include "import/latency_bandwidth.hpp"
@@ -115,12 +116,12 @@ Log read_log(const Import& import, std::string_view text) {
     return log;
 }
 
-/// Ranks that make busbw of algbw: nccl-tests' factors are (n−1)/n and, for all-reduce, 2(n−1)/n.
-double bus_factor(const std::string& collective, std::uint64_t ranks) {
-    const double n = static_cast<double>(ranks);
-    if (collective == "all_reduce") return 2 * (n - 1) / n;
-    if (collective == "broadcast" || collective == "sendrecv") return 1;
-    return (n - 1) / n;
+/// Of busbw to algbw: sendrecv is no collective, and both are the same.
+double bus_factor_of(const std::string& collective, std::uint64_t ranks) {
+    for (const CollectiveKind kind : {CollectiveKind::all_reduce, CollectiveKind::all_gather,
+                                      CollectiveKind::reduce_scatter, CollectiveKind::all_to_all})
+        if (collective == to_string(kind)) return bus_factor(kind, ranks);
+    return 1;
 }
 
 /// Which collective it is, where the log doesn't name it, from its columns and from busbw / algbw.
@@ -140,7 +141,7 @@ std::string infer_collective(Import& import, const Log& log) {
 void check_factor(Import& import, const Log& log, const std::string& collective) {
     const Point& largest = log.points.back();
     if (log.ranks < 2 || largest.algbw <= 0) return;
-    const double expected = bus_factor(collective, log.ranks), found = largest.busbw / largest.algbw;
+    const double expected = bus_factor_of(collective, log.ranks), found = largest.busbw / largest.algbw;
     if (std::abs(found - expected) <= 0.02 * expected) return;
     note(import, Finding::warning, "", largest.line,
          fmt::format("busbw / algbw is {:.3f}, but {} over {} ranks has {:.3f}", found, collective, log.ranks,
@@ -163,7 +164,7 @@ void add_fit(Import& import, const Log& log, const std::string& collective, orde
     for (const Point& point : log.points) samples.push_back({static_cast<double>(point.bytes), point.time_s});
     const auto fit = fit_latency_bandwidth(samples);
     if (!fit) return;
-    const double busbw = fit->bytes_per_s * (log.ranks > 1 ? bus_factor(collective, log.ranks) : 1);
+    const double busbw = fit->bytes_per_s * (log.ranks > 1 ? bus_factor_of(collective, log.ranks) : 1);
     figure(import, "latency_s", fit->latency_s, "s", "of the smallest message, without its transfer");
     figure(import, "busbw_bytes_per_s", busbw, "B/s", "asymptote: what the two largest messages differ by");
     figure(import, "largest_relative_error", fit->largest_relative_error, "1",

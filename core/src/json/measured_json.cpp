@@ -1,12 +1,14 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <functional>
 #include <map>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "cost/bus_factor.hpp"
 #include "json/cluster_json.hpp"
 #include "json/object_reader.hpp"
 #include "json/parse.hpp"
@@ -247,6 +249,31 @@ void read_kind(const ObjectReader& reader, MeasuredCollective& out) {
                     "one of: all_reduce, all_gather, reduce_scatter, broadcast, all_to_all");
 }
 
+/// Two figures of one measurement that differ by more than they were rounded by: the time is another
+/// collective's, or the ranks are. nccl-tests prints bandwidths with two decimals of GB/s (src/common.cu,
+/// writeBenchmarkLineBody); reports that quote it keep three digits of time and bandwidth.
+void check_bandwidth(const ObjectReader& measured, std::string_view key, double factor,
+                     const MeasuredCollective& of) {
+    constexpr double printed_digit = 0.01e9, quoted_digits = 0.01;
+    const auto stated = above_zero(measured, key);
+    if (!stated || factor == 0) return;
+    const double told = factor * static_cast<double>(of.bytes.count()) / of.time_s;
+    if (std::abs(*stated - told) <= printed_digit / 2 + quoted_digits * told) return;
+    measured.fail(key,
+                  fmt::format("{} is {:.4g}, but {} bytes in time_s {:.4g} on {} ranks are {:.4g} bytes/s",
+                              key, *stated, of.bytes.count(), of.time_s, of.cluster.gpus_used, told),
+                  fmt::format("algbw is bytes / time_s and busbw {:.4g} of it here: keep the figure that was "
+                              "measured, and check bytes (the whole buffer) and the number of GPUs",
+                              factor));
+}
+
+/// algbw and busbw, which nothing else is made of.
+void check_bandwidths(const ObjectReader& measured, const MeasuredCollective& of) {
+    const CollectiveKind kind = of.all_to_all ? CollectiveKind::all_to_all : of.kind;
+    check_bandwidth(measured, "algbw_bytes_per_s", 1, of);
+    check_bandwidth(measured, "busbw_bytes_per_s", bus_factor(kind, of.cluster.gpus_used), of);
+}
+
 MeasuredCollective read_collective(const nlohmann::json& line, const ErrorPlace& place, Ids& ids) {
     const ObjectReader reader(line, place);
     reader.allow_only(collective_keys);
@@ -261,11 +288,10 @@ MeasuredCollective read_collective(const nlohmann::json& line, const ErrorPlace&
     if (!bytes) reader.fail("bytes", "\"bytes\" is missing", "nccl-tests' size: the whole buffer");
     out.bytes = Bytes{*bytes};
     measured.allow_only({"time_s", "algbw_bytes_per_s", "busbw_bytes_per_s"});
-    above_zero(measured, "algbw_bytes_per_s");
-    above_zero(measured, "busbw_bytes_per_s");
     const auto time = above_zero(measured, "time_s");
     if (!time) measured.fail("time_s", "is missing", "give the time in seconds");
     out.time_s = *time;
+    check_bandwidths(measured, out);
     check_tier(reader, "tier", "time_s");
     out.tier = *optional_tier(reader, "tier");
     check_remarks(reader);

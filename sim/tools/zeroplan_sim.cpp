@@ -137,9 +137,9 @@ int simulate_and_report(const Flags& flags) {
     progress.clear();
     for (zeroplan::Warning& warning : zeroplan::forced_choice_warnings(plan))
         plan.warnings.push_back(std::move(warning));
-    if (!flags.tuner.empty() && plan.scenario.world_size() == 1)
-        plan.warnings.push_back({"nccl_tuner_without_rows",
-                                 "one GPU has no collectives: --nccl-tuner writes a header and no rows"});
+    if (!flags.tuner.empty())
+        for (zeroplan::Warning& warning : zeroplan::nccl_tuner_warnings(plan))
+            plan.warnings.push_back(std::move(warning));
     deliver({save_step(flags.scenario, plan.scenario),
              file_step(flags.trace, [&] { return zeroplan::trace_json(plan, step.rank_groups); }),
              file_step(flags.csv, [&] { return zeroplan::step_csv(plan, step.rank_groups); }),

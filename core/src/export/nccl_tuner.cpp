@@ -97,6 +97,28 @@ std::vector<std::pair<CollectiveKind, GroupPlacement>> used(const Plan& plan) {
 
 }  // namespace
 
+std::vector<Warning> nccl_tuner_warnings(const Plan& plan) {
+    if (plan.scenario.world_size() == 1)
+        return {{"nccl_tuner_without_rows",
+                 "one GPU has no collectives: --nccl-tuner writes a header and no rows"}};
+    const auto& measured = plan.scenario.cluster.calibration.collectives;
+    const auto pairs = used(plan);
+    const auto is_used = [&](const MeasuredPoint& point) {
+        return std::any_of(pairs.begin(), pairs.end(), [&](const auto& one) {
+            return one.first == point.kind && one.second.ranks == point.ranks &&
+                   one.second.nodes == point.nodes;
+        });
+    };
+    const auto points = std::count_if(measured.begin(), measured.end(), is_used);
+    if (points == 0) return {};
+    return {{"nccl_tuner_without_measured",
+             fmt::format("--nccl-tuner's table is by the cost model: {} measured of this step's collectives "
+                         "{} how long NCCL's own choice takes, not which it was or what another would take; "
+                         "time the table's choices with NCCL_ALGO and NCCL_PROTO before it is used",
+                         points == 1 ? "the point" : fmt::format("the {} points", points),
+                         points == 1 ? "says" : "say")}};
+}
+
 std::string nccl_tuner_csv(const Plan& plan) {
     std::string out =
         "# NCCL tuner configuration by zeroplan: the fastest by its cost model, for this step's "

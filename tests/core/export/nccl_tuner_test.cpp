@@ -67,5 +67,24 @@ TEST(NcclTuner, NamesTheFastestOfTheModel) {
         }
 }
 
+TEST(NcclTuner, SaysThatMeasuredPointsOfItsCollectivesAreNotInIt) {
+    ClusterSpec cluster = test::test_cluster(2);
+    const auto warnings_with = [&](std::vector<MeasuredPoint> points) {
+        cluster.calibration.collectives = std::move(points);
+        return nccl_tuner_warnings(
+            test::test_plan(cluster, {{"step", 1, {on(Stream::gather, all_gather(1'000'000))}}}, {}));
+    };
+    EXPECT_TRUE(warnings_with({}).empty());
+    // Other kinds and communicators say nothing of this step's.
+    EXPECT_TRUE(warnings_with({{CollectiveKind::all_gather, 8, 1, 1e6, 1e-4},
+                               {CollectiveKind::all_reduce, 16, 2, 1e6, 1e-4}})
+                    .empty());
+    const auto warnings = warnings_with(
+        {{CollectiveKind::all_gather, 16, 2, 1e6, 1e-4}, {CollectiveKind::all_gather, 16, 2, 1e7, 1e-3}});
+    ASSERT_EQ(warnings.size(), 1U);
+    EXPECT_EQ(warnings[0].code, "nccl_tuner_without_measured");
+    EXPECT_NE(warnings[0].message.find("the 2 points measured"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace zeroplan

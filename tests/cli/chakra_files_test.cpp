@@ -37,6 +37,17 @@ TEST_F(ChakraFiles, AreOneARankAndThatOfTheCommunicators) {
     EXPECT_TRUE(std::filesystem::is_empty(folder_.path("")));
 }
 
+TEST_F(ChakraFiles, KeepTheModeOfWhatTheyReplace) {
+    namespace fs = std::filesystem;
+    const fs::perms secret = fs::perms::owner_read | fs::perms::owner_write;
+    folder_.file("m.1.et", "old");
+    fs::permissions(folder_.path("m.1.et"), secret);
+    ASSERT_EQ(sim({"--chakra", folder_.path("m")}).status, 0);
+    EXPECT_GT(fs::file_size(folder_.path("m.1.et")), 3U);
+    EXPECT_EQ(fs::status(folder_.path("m.1.et")).permissions(), secret);
+    EXPECT_NE(fs::status(folder_.path("m.2.et")).permissions(), secret);  // new: as the umask has it
+}
+
 TEST_F(ChakraFiles, TakeNoOtherResultsPlace) {
     const Outcome outcome = sim({"--chakra", folder_.path("c"), "--trace", folder_.path("c.3.et")});
     EXPECT_EQ(outcome.status, 2);

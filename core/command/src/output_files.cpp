@@ -75,8 +75,10 @@ public:
           target_(target_of(path)),
           draft_(fmt::format("{}.{}.part", target_.string(), ::getpid())) {
         try {
+            take_mode();
             write_text_file(draft_, text);
         } catch (const Error& error) {
+            ::unlink(draft_.c_str());
             throw Error(error.code(), error.message(), error.hint(), {path_, ""});
         }
     }
@@ -96,6 +98,15 @@ public:
     }
 
 private:
+    /// Who may read the file that will be replaced may read the draft from its first byte on, and nobody
+    /// else: write_text_file() keeps the mode of what it replaces.
+    void take_mode() {
+        struct stat status {};
+        if (::stat(target_.c_str(), &status) != 0) return;  // nothing is replaced
+        write_text_file(draft_, "");
+        if (::chmod(draft_.c_str(), status.st_mode & 07777U) != 0) refuse(path_, errno);
+    }
+
     std::string path_;
     std::filesystem::path target_;
     std::string draft_;  ///< "" when it is in place

@@ -1,3 +1,5 @@
+#include <filesystem>
+
 #include "cli/expect_refused.hpp"
 
 namespace zeroplan::test {
@@ -42,6 +44,25 @@ TEST(FilesOfAnotherKind, AreNamedWithTheFlagThatTakesThem) {
                    {"/weight_map: ", "lists no tensors"});
     expect_refused(plan_of_gpt2({"--set", R"(/model/layers=[{"linear": [10, 10]}])"}),
                    {"--set /model/layers: ", "plain stack", "gpt2", "num_hidden_layers"});
+}
+
+TEST(Errors, SayThatTheFolderIsGoneThatRelativePathsStartIn) {
+    namespace fs = std::filesystem;
+    const TemporaryFolder folder;
+    const fs::path before = fs::current_path();
+    fs::create_directory(folder.path("gone"));
+    fs::current_path(folder.path("gone"));
+    fs::remove(folder.path("gone"));
+    for (const std::vector<std::string>& flag : {std::vector<std::string>{"--background", "job.json"},
+                                                 {"--topology", "."},
+                                                 {"--calibration", "."}}) {
+        const std::string program = flag[0] == "--background" ? "sim" : "plan";
+        if (program == "sim" && !fs::exists(fs::path(ZEROPLAN_BIN_DIR) / "zeroplan-sim")) continue;
+        std::vector<std::string> arguments{program, "--model", "gpt2"};
+        arguments.insert(arguments.end(), flag.begin(), flag.end());
+        expect_refused(arguments, {flag[0] + ": ", "\"" + flag[1] + "\"", "is gone", "the whole path"});
+    }
+    fs::current_path(before);
 }
 
 TEST(Errors, NameWhereTheyAreBothValuesAndTheWayOut) {

@@ -64,7 +64,8 @@ fs::path existing_path(const ObjectReader& model, const std::string& base_direct
 
 /// What a person would call the model: the folder of a file with a usual name, else the file.
 std::string name_of(const fs::path& path) {
-    const fs::path absolute = fs::absolute(path).lexically_normal();
+    std::error_code gone;  // the folder that a relative path starts in
+    const fs::path whole = fs::absolute(path, gone), absolute = (gone ? path : whole).lexically_normal();
     const std::string file = absolute.filename().string();
     const bool usual = file.empty() || file == "config.json" || file.starts_with("model.safetensors");
     return usual ? absolute.parent_path().filename().string() : absolute.stem().string();

@@ -26,8 +26,7 @@ bool is_preset(const NameOrPath& kind, const std::string& name) {
 
 std::string existing_path(const NameOrPath& kind, const std::string& path, const std::string& origin) {
     std::error_code ignored;
-    if (!path.empty() && std::filesystem::exists(path, ignored))
-        return std::filesystem::absolute(path).lexically_normal().string();
+    if (!path.empty() && std::filesystem::exists(path, ignored)) return absolute_path(path, origin);
     std::vector<std::string_view> names;
     for (const embedded::File& file : kind.presets) names.push_back(file.name);
     const auto near = nearest(path, std::span<const std::string_view>(names));
@@ -65,7 +64,7 @@ Setting calibration_setting(const std::string& paths, const std::string& origin)
         if (path.empty() || !std::filesystem::exists(path, ignored))
             throw Error(ErrorCode::not_found, fmt::format("there is no calibration file \"{}\"", path),
                         "zeroplan import LOG --output FILE makes one", place_of(origin));
-        list.push_back(std::filesystem::absolute(path).lexically_normal().string());
+        list.push_back(absolute_path(path, origin));
         begin = end + 1;
     }
     return {"/cluster/calibration", list.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace),

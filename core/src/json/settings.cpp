@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <vector>
 
 #include <fmt/format.h>
@@ -105,6 +106,17 @@ bool is_prefix(const std::string& parent, const std::string& pointer) {
 
 ErrorPlace place_of(const std::string& origin) {
     return origin.starts_with("--") ? ErrorPlace{"command line", origin} : ErrorPlace{"", origin};
+}
+
+std::string absolute_path(const std::string& path, const std::string& origin) {
+    std::error_code error;
+    const std::filesystem::path whole = std::filesystem::absolute(path, error);
+    if (error)
+        throw Error(ErrorCode::not_found,
+                    fmt::format("\"{}\" can't be found: the folder that relative paths start in is gone ({})",
+                                path, error.message()),
+                    "go to a folder that exists, or give the whole path", place_of(origin));
+    return whole.lexically_normal().string();
 }
 
 void apply_setting(json& document, const Setting& setting) {

@@ -16,6 +16,9 @@ void apply_setting(nlohmann::json& document, const Setting& setting);
 
 /// Where a setting stands, for errors: flags are on the command line.
 ErrorPlace place_of(const std::string& origin);
+/// `path` in full, so that it means the same from elsewhere. Throws Error{not_found} where the folder that a
+/// relative path starts in has been removed.
+std::string absolute_path(const std::string& path, const std::string& origin);
 
 /// Whether `parent` is `pointer` or holds it.
 bool is_prefix(const std::string& parent, const std::string& pointer);

@@ -2,7 +2,6 @@
 
 #include <array>
 #include <charconv>
-#include <filesystem>
 #include <set>
 
 #include <fmt/format.h>
@@ -10,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "json/fabric_json.hpp"
+#include "json/settings.hpp"
 #include "nearest.hpp"
 #include "zeroplan/fabric_sites.hpp"
 #include "zeroplan/io.hpp"
@@ -167,7 +167,7 @@ Setting placement_setting(const std::string& text, const std::string& origin) {
 }
 
 Setting background_setting(const std::string& file, const std::string& origin) {
-    const json value = {{"file", std::filesystem::absolute(file).lexically_normal().string()}};
+    const json value = {{"file", absolute_path(file, origin)}};
     return {"/what_if/background", value.dump(-1, ' ', false, json::error_handler_t::replace), origin};
 }
 

@@ -187,8 +187,11 @@ std::optional<std::uint64_t> count_of(Import& import, const ShellLine& line, con
     const auto parsed = std::from_chars(text->data(), text->data() + text->size(), value);
     if (parsed.ec == std::errc{} && parsed.ptr == text->data() + text->size() && value > 0 && value <= most)
         return value;
-    note(import, Finding::missing, name, line.number,
-         fmt::format("\"{}\" is no number known here", printable(text->substr(0, 60))));
+    // Some are asked for by several that follow from them: said once.
+    const auto said = [&](const ImportFinding& f) { return f.key == name && f.line == line.number; };
+    if (std::none_of(import.findings.begin(), import.findings.end(), said))
+        note(import, Finding::missing, name, line.number,
+             fmt::format("\"{}\" is no number known here", printable(text->substr(0, 60))));
     return std::nullopt;
 }
 

@@ -93,6 +93,18 @@ TEST(MegatronLaunch, RejectsChunksThatDoNotFit) {
     EXPECT_EQ(stated(import, "/training/virtual_pipeline"), "");
 }
 
+TEST(MegatronLaunch, SaysOnceThatAFlagHasNoNumber) {
+    const Import import = import_script(
+        "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers $LAYERS --hidden-size 64 "
+        "--num-attention-heads 4 --tensor-model-parallel-size ${TP} --vocab-size 100 "
+        "--num-layers-per-virtual-pipeline-stage 2\n");
+    for (const char* flag : {"--num-layers", "--tensor-model-parallel-size"})
+        EXPECT_EQ(std::count_if(import.findings.begin(), import.findings.end(),
+                                [&](const ImportFinding& finding) { return finding.key == flag; }),
+                  1)
+            << flag;
+}
+
 TEST(MegatronLaunch, LeavesMegatronDeepSpeedItsEngine) {
     const Import import = import_script(
         "deepspeed --num_gpus 8 pretrain_gpt.py --tensor-model-parallel-size 2 --bf16 "

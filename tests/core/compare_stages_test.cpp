@@ -95,7 +95,7 @@ TEST(StageChart, PutsEveryStageAtItsPeak) {
                                          .peak_device = Bytes{(gib[stage][c] << 30) + (8ULL << 30)}});
     comparison.capacity = Bytes{88ULL << 30};
     const auto lines = stage_chart(comparison, 100);
-    ASSERT_EQ(lines.size(), 17U);
+    ASSERT_EQ(lines.size(), 18U);
     EXPECT_THAT(lines[0], HasSubstr("logarithmic"));
     comparison.points.back().peak_device = Bytes{16ULL << 30};
     const auto linear = stage_chart(comparison, 100);
@@ -106,7 +106,8 @@ TEST(StageChart, PutsEveryStageAtItsPeak) {
     // 48 of 88 GiB: row 14 · 40 / 88 = 6.4 from the top.
     EXPECT_THAT(linear[7], HasSubstr("2"));
     EXPECT_THAT(linear[7], HasSubstr("1"));
-    EXPECT_EQ(linear.back(), "              8       16 GPUs");
+    EXPECT_EQ(linear[linear.size() - 2], "              8       16 GPUs");
+    EXPECT_EQ(linear.back(), "          0 1 2 3: ZeRO stage");
     EXPECT_TRUE(stage_chart(comparison, 20).empty());
 }
 

@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "report/size_unit.hpp"
 
@@ -50,6 +51,15 @@ std::string x_axis(const StageComparison& comparison, std::size_t slot) {
     return text + " GPUs";
 }
 
+/// "0 2 3: ZeRO stage", of those that have a point.
+std::string legend(const StageComparison& comparison, std::size_t width) {
+    std::set<std::uint32_t> drawn;
+    for (const StagePoint& point : comparison.points)
+        if (point.refused.empty()) drawn.insert(point.stage);
+    const std::string text = fmt::format("{}: ZeRO stage", fmt::join(drawn, " "));
+    return std::string(std::min(label_width, width - text.size()), ' ') + text;
+}
+
 }  // namespace
 
 std::vector<std::string> stage_chart(const StageComparison& comparison, std::size_t width) {
@@ -90,6 +100,7 @@ std::vector<std::string> stage_chart(const StageComparison& comparison, std::siz
         lines.push_back(at_capacity ? line + " capacity" : line);
     }
     lines.push_back(x_axis(comparison, slot));
+    lines.push_back(legend(comparison, width));
     return lines;
 }
 

@@ -70,6 +70,24 @@ Import understood(const ImportFlags& flags, const std::string& text, const Impor
     return import;
 }
 
+/// What a job script gives DeepSpeed, as if --deepspeed had named it.
+void take_deepspeed_config(ImportFlags& flags, const Import& import) {
+    if (has_flag(flags, "--deepspeed")) return;
+    if (const auto path = find_deepspeed_config(import)) flags.scenario.values["--deepspeed"] = *path;
+}
+
+/// That it has been read, in place of asking for it.
+void tell_deepspeed_config(const ImportFlags& flags, Import& import) {
+    if (import.deepspeed_config.empty() || !has_flag(flags, "--deepspeed")) return;
+    const std::string& path = flags.scenario.values.at("--deepspeed");
+    for (ImportFinding& finding : import.findings)
+        if (finding.finding == Finding::missing && finding.key == "--deepspeed") {
+            finding.finding = Finding::resolved;
+            finding.message = fmt::format("the DeepSpeed configuration is read from {}", path);
+            finding.hint = fmt::format("zeroplan import {} tells what DeepSpeed makes of it", path);
+        }
+}
+
 /// What the flags tell needs no asking for.
 void drop_what_is_told(Import& import, const ImportFlags& flags) {
     const ScenarioRequest request = request_of(flags, import);
@@ -111,13 +129,15 @@ void report(const ImportFlags& flags, const Import& import, const std::string& s
         command::print(import_text_report(import, command::terminal_style()));
 }
 
-int run_import(const ImportFlags& flags) {
+int run_import(ImportFlags flags) {
     command::check_writable({flags.output_file});
     const std::string text = read_text_file(flags.file);
     ImportContext context = context_of(flags);
     Import import = understood(flags, text, context);
+    take_deepspeed_config(flags, import);
     if (is_configuration(import)) import = understood(flags, text, with_scenario(context, flags, import));
     drop_what_is_told(import, flags);
+    tell_deepspeed_config(flags, import);
     const bool is_memory =
         import.kind == ImportKind::oom_message || import.kind == ImportKind::deepspeed_memory;
     std::function<void()> save = [] {};

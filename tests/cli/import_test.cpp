@@ -84,6 +84,29 @@ TEST(ImportCommand, SetsAnOutOfMemoryMessageAgainstAPlan) {
     EXPECT_THAT(outcome.out, HasSubstr("planned_allocated_bytes"));
 }
 
+TEST(ImportCommand, ReadsTheDeepSpeedFileThatAScriptNames) {
+    const TemporaryFolder folder;
+    const std::string config = R"({"zero_optimization": {"stage": 3}, "train_batch_size": "auto"})";
+    std::filesystem::create_directory(folder.path("conf"));
+    folder.file("conf/ds.json", config);
+    const std::string script = folder.file(
+        "train.sh", "torchrun --nproc_per_node 8 train.py --deepspeed conf/ds.json --micro_batch_size 2\n");
+    // Relative to the script, wherever this runs.
+    const json read = json::parse(zeroplan({"import", script, "--json"}).out);
+    EXPECT_EQ(read["scenario"]["training"]["zero_stage"], 3);
+    EXPECT_EQ(read["scenario"]["training"]["micro_batch_size"], 2);
+    EXPECT_THAT(read["findings"].dump(), HasSubstr("is read from " + folder.path("conf/ds.json")));
+    // What the user hands over comes first, and what isn't there is asked for.
+    const std::string other = folder.file("other.json", R"({"zero_optimization": {"stage": 1}})");
+    EXPECT_EQ(json::parse(zeroplan({"import", script, "--deepspeed", other, "--json"})
+                              .out)["scenario"]["training"]["zero_stage"],
+              1);
+    std::filesystem::remove(folder.path("conf/ds.json"));
+    EXPECT_THAT(zeroplan({"import", script}).out, HasSubstr("give it, too: --deepspeed conf/ds.json"));
+    folder.file("conf/ds.json", "{");
+    EXPECT_EQ(zeroplan({"import", script}).status, 2);
+}
+
 TEST(ImportFlags, PlanTakesAnAccelerateFile) {
     const Outcome outcome =
         zeroplan({"plan", "--model", "gpt2", "--accelerate", file("accelerate/fsdp_hybrid.yaml"), "--json"});

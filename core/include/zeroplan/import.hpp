@@ -59,6 +59,7 @@ struct Import {
     std::vector<ImportFinding> findings;
     std::vector<ImportFigure> figures;
     ImportedScenario scenario;     ///< of configurations and job scripts
+    std::string deepspeed_config;  ///< path that a job script gives DeepSpeed, as it stands there; "" = none
     std::string topology_json;     ///< in the format of topologies/*.json; "" = none
     std::string calibration_json;  ///< {"schema", "kind": "calibration", …}; "" = none
 
@@ -82,6 +83,10 @@ Import import_text(std::string_view text, const std::string& file, const ImportC
 /// The reader of one kind, where it is known what the file has to be.
 Import import_deepspeed(std::string_view text, const std::string& file, const ImportContext& context = {});
 Import import_accelerate(std::string_view text, const std::string& file, const ImportContext& context = {});
+
+/// The DeepSpeed configuration that a job script names, if there is such a file: a relative path is looked up
+/// in the script's folder, then where we run.
+std::optional<std::string> find_deepspeed_config(const Import& script);
 
 /// Ranks that hold different data, by what the request says of GPUs and degrees; nothing if it says nothing
 /// of GPUs. Needs no model.

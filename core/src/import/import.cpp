@@ -1,6 +1,7 @@
 #include "zeroplan/import.hpp"
 
 #include <algorithm>
+#include <filesystem>
 
 namespace zeroplan {
 
@@ -56,6 +57,16 @@ std::optional<double> Import::figure(std::string_view name) const {
                                     [&](const ImportFigure& figure) { return figure.name == name; });
     if (found == figures.end()) return std::nullopt;
     return found->value;
+}
+
+std::optional<std::string> find_deepspeed_config(const Import& script) {
+    namespace fs = std::filesystem;
+    const fs::path named = script.deepspeed_config;
+    if (named.empty()) return std::nullopt;
+    std::error_code ignored;
+    for (const fs::path& path : {fs::path(script.file).parent_path() / named, named})
+        if (fs::is_regular_file(path, ignored)) return path.string();
+    return std::nullopt;
 }
 
 }  // namespace zeroplan

@@ -135,6 +135,7 @@ void import_deepspeed_flag(Import& import, const ShellLine& line, const LaunchFl
     if (!on && !config) return;
     state_word(import, "/training/engine", "deepspeed", line.number, "--deepspeed");
     if (!config || config->starts_with('-')) return;
+    import.deepspeed_config = *config;
     note(import, Finding::missing, "--deepspeed", line.number,
          fmt::format("the DeepSpeed configuration stands in {}", config->substr(0, 200)),
          fmt::format("give it, too: --deepspeed {}", config->substr(0, 200)));

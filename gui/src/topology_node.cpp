@@ -9,7 +9,7 @@ namespace zeroplan::gui {
 
 namespace {
 
-constexpr double least_gpu = 44, widest_gpu = 132, side = 16;                                        // pixels
+constexpr double least_gpu = 44, least_nic = 30, widest_gpu = 132, side = 16;                        // pixels
 constexpr double padding = 0.6, nic = 1.3, below_nic = 0.6, host = 1.5, above_gpu = 0.8, gpu = 2.7;  // units
 constexpr double above_bus = 0.5, bus = 1.1, title = 1.5;
 
@@ -121,7 +121,7 @@ private:
         double y = top_ + padding * unit();
         const double label_top = y;
         if (has_network(sketch_.topology)) {
-            for (std::uint64_t column = 0; column < grid_.columns; ++column) draw_nic(column, y);
+            draw_nics(y);
             y += (nic + below_nic) * unit();
         }
         const QRectF bar(left_, y, grid_.cell * static_cast<double>(grid_.columns), host * unit());
@@ -130,18 +130,36 @@ private:
         return bar.bottom();
     }
 
-    // Above the first row one a GPU; of a node of several rows one above each column, for all below it.
-    void draw_nic(std::uint64_t column, double y) {
-        const double width = std::min(grid_.cell - 8, 64.0);
-        const QRectF rect(x(column) - width / 2, y, width, nic * unit());
-        DrawnBox& box = sketch_.box(BoxRole::nic, rect, QObject::tr("NIC"));
+    // As many as the cluster states, where there is room for them; else one a GPU, of a node of several rows
+    // one above each column, for all below it.
+    void draw_nics(double y) {
+        const std::uint64_t stated = sketch_.topology.cluster.inter_node.nics_per_node;
+        const double inner = grid_.cell * static_cast<double>(grid_.columns);
+        const bool fits = stated > 0 && static_cast<double>(stated) * least_nic <= inner;
+        const std::uint64_t drawn = fits ? stated : grid_.columns;
+        const double cell = inner / static_cast<double>(drawn);
+        for (std::uint64_t i = 0; i < drawn; ++i) {
+            const double middle = left_ + cell * (static_cast<double>(i) + 0.5);
+            const QString words = grid_.rows > 1 && !fits ? QObject::tr("NICs") : QObject::tr("NIC");
+            const std::uint64_t first = fits ? i * grid_.gpus / stated : i;
+            const std::uint64_t end = fits ? (i + 1) * grid_.gpus / stated : i + 1;
+            draw_nic(words, {middle, y}, cell, first, end);
+        }
+    }
+
+    // The NIC of the GPUs from `first` to before `end`, and of the first of them at least. Nobody says which
+    // GPU is near which NIC: they are shared out in order.
+    void draw_nic(const QString& words, QPointF top, double cell, std::uint64_t first, std::uint64_t end) {
+        const double width = std::min(cell - std::min(8.0, cell / 6), 64.0);
+        const QRectF rect(top.x() - width / 2, top.y(), width, nic * unit());
+        DrawnBox& box = sketch_.box(BoxRole::nic, rect, words);
         box.link = LinkKind::nic;
-        box.rank = rank(column);
-        box.factor = nic_factor(sketch_.topology.what_if, rank(column), sketch_.node);
-        if (grid_.rows > 1) box.text = QObject::tr("NICs");
-        sketch_.link(LinkKind::nic, {x(column), top_}, {x(column), y}, box.factor);
-        sketch_.link(LinkKind::pcie, {x(column), rect.bottom()},
-                     {x(column), rect.bottom() + below_nic * unit()});
+        box.rank = rank(first);
+        box.factor = nic_factor(sketch_.topology.what_if, rank(first), sketch_.node);
+        for (std::uint64_t i = first + 1; i < end; ++i)
+            box.factor = std::min(box.factor, nic_factor(sketch_.topology.what_if, rank(i), sketch_.node));
+        sketch_.link(LinkKind::nic, {top.x(), top_}, top, box.factor);
+        sketch_.link(LinkKind::pcie, {top.x(), rect.bottom()}, {top.x(), rect.bottom() + below_nic * unit()});
     }
 
     void draw_row(std::uint64_t row, double top) {

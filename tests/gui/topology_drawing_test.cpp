@@ -101,6 +101,30 @@ TEST(TopologyDrawing, ShowsTheNodeOfTheRank) {
     EXPECT_EQ(drawing.zoom[0], of_role(drawing, BoxRole::node)[2].rect.bottomLeft());
 }
 
+TEST(TopologyDrawing, ANodeHasTheNicsThatItStates) {
+    Topology four = topology(2, 8);
+    four.cluster.inter_node.nics_per_node = 4;
+    four.what_if.slow_links = {{SlowLinkKind::nic, 3, 0.5}};
+    const TopologyDrawing drawing = topology_drawing(four, room, line, 0);
+    const auto nics = of_role(drawing, BoxRole::nic), gpus = of_role(drawing, BoxRole::gpu);
+    ASSERT_EQ(nics.size(), 4U);
+    EXPECT_EQ(links(drawing, LinkKind::nic), 2 + 4);  // of the nodes, and of the one drawn whole
+    EXPECT_EQ(links(drawing, LinkKind::pcie), 4 + 8);
+    for (std::size_t i = 0; i < 4; ++i) {  // two GPUs share one, which stands between them
+        EXPECT_EQ(nics[i].rank, 2 * i);
+        EXPECT_EQ(nics[i].factor, i == 1 ? 0.5 : 1);
+        const double middle = (gpus[2 * i].rect.center().x() + gpus[2 * i + 1].rect.center().x()) / 2;
+        EXPECT_NEAR(nics[i].rect.center().x(), middle, 1e-6);
+    }
+    expect_apart_and_inside(drawing, "4 NICs");
+    four.cluster.inter_node.nics_per_node = 16;
+    const TopologyDrawing more = topology_drawing(four, room, line, 0);
+    ASSERT_EQ(of_role(more, BoxRole::nic).size(), 16U);
+    EXPECT_EQ(of_role(more, BoxRole::nic)[7].rank, 3U);
+    EXPECT_EQ(of_role(more, BoxRole::nic)[7].factor, 0.5);
+    expect_apart_and_inside(more, "16 NICs");
+}
+
 TEST(TopologyDrawing, BridgesJoinTheCards2iAnd2iPlus1) {
     const TopologyDrawing drawing = topology_drawing(topology(1, 8, IntraNode::nvlink_pairs), room, line, 0);
     const auto bridges = of_role(drawing, BoxRole::bus), gpus = of_role(drawing, BoxRole::gpu);

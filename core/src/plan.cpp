@@ -162,6 +162,8 @@ std::uint64_t group_size(const Plan& plan, GroupKind kind) {
                    (training.expert_parallel * training.expert_tensor_parallel);
         case GroupKind::secondary_shard_group:
             return group_sizes(training, plan.layout.shard_group).secondary_shard;
+        case GroupKind::embedding_group:
+            return training.pipeline_parallel > 1 ? 2 : 1;
     }
     return 1;
 }

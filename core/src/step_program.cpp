@@ -106,6 +106,8 @@ std::string_view to_string(GroupKind group) {
             return "expert data-parallel group";
         case GroupKind::secondary_shard_group:
             return "secondary shard group";
+        case GroupKind::embedding_group:
+            return "embedding group";
     }
     return "?";
 }

@@ -28,7 +28,8 @@ struct GroupSizes {
 GroupSizes group_sizes(const TrainingConfig& training, std::uint64_t shard_group);
 
 /// Ranks fill nodes in order, numbered tensor, context, data, pipeline: tensor groups are consecutive ranks,
-/// shard groups every tensor-th, replica groups every (tensor · shard)-th rank of one pipeline stage.
+/// shard groups every tensor-th, replica groups every (tensor · shard)-th rank of one pipeline stage,
+/// embedding groups a rank of the first and the one at its place on the last stage.
 GroupPlacement group_placement(GroupKind group, const GroupSizes& sizes, const ClusterSpec& cluster);
 /// The same with data parallelism alone.
 GroupPlacement group_placement(GroupKind group, std::uint64_t shard_group, const ClusterSpec& cluster);

@@ -13,8 +13,6 @@
 
 namespace zeroplan {
 
-inline constexpr std::size_t group_kind_count = 8;
-
 /// Where a rank and its neighbours in a pipeline meet the fabric.
 struct RankPorts {
     FabricPort own, next, previous;

@@ -48,6 +48,17 @@ GroupPlacement worst_group(std::uint64_t stride, std::uint64_t count, std::uint6
     return worst;
 }
 
+/// The worst of the pairs of a rank of a pipeline's first stage and the one at its place on the last,
+/// `stride` ranks behind. Ranks of less than a node apart may share one.
+GroupPlacement worst_pair(std::uint64_t stage, std::uint64_t stride, std::uint64_t per_node) {
+    GroupPlacement worst = place(0, stride, 2, per_node);
+    for (std::uint64_t r = 1; r < std::min(stage, per_node); ++r) {
+        const GroupPlacement next = place(r, stride, 2, per_node);
+        if (spread_worse(next, worst)) worst = next;
+    }
+    return worst;
+}
+
 /// ZeRO++'s secondary copy, or FSDP2's shards of a smaller group between forward and backward.
 std::uint64_t secondary_group(const TrainingConfig& training) {
     const std::int64_t resharded = training.fsdp.reshard_after_forward.value_or(0);
@@ -97,6 +108,8 @@ GroupShape group_shape(GroupKind group, const GroupSizes& sizes, std::uint64_t w
             return over(sizes.expert_tensor * sizes.expert, stage / (sizes.expert_tensor * sizes.expert));
         case GroupKind::secondary_shard_group:
             return over(sizes.tensor, sizes.secondary_shard);
+        case GroupKind::embedding_group:
+            return sizes.pipeline > 1 ? over(stage * (sizes.pipeline - 1), 2) : over(1, 1);
     }
     return {};
 }
@@ -105,7 +118,9 @@ GroupPlacement group_placement(GroupKind group, const GroupSizes& sizes, const C
     const std::uint64_t world = cluster.gpus_used;
     const std::uint64_t per_node = std::max<std::uint64_t>(1, std::min(cluster.gpus_per_node, world));
     const GroupShape shape = group_shape(group, sizes, world);
-    GroupPlacement placement = worst_group(shape.stride, shape.count, world, per_node);
+    const bool pair = group == GroupKind::embedding_group && shape.count == 2;
+    GroupPlacement placement = pair ? worst_pair(world / sizes.pipeline, shape.stride, per_node)
+                                    : worst_group(shape.stride, shape.count, world, per_node);
     placement.bridged = cluster.intra_node == IntraNode::nvlink_pairs && placement.ranks_per_node == 2 &&
                         all_bridged(shape, per_node);
     return placement;

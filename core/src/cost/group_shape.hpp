@@ -6,6 +6,7 @@
 namespace zeroplan {
 
 /// Groups of `count` ranks, each `stride` behind the one before, that fill the world one after the other.
+/// Where a group reaches beyond the world (embedding_group of a pipeline's middle stages), its rank is alone.
 struct GroupShape {
     std::uint64_t stride = 1, count = 1;
     /// Which of the groups `rank` belongs to; numbers have gaps.

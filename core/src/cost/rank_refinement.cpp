@@ -82,7 +82,7 @@ public:
         for (std::size_t kind = 0; kind < group_kind_count; ++kind) {
             if (used[kind].empty()) continue;  // nobody waits in these
             const auto group = static_cast<GroupKind>(kind);
-            // Groups lie inside one pipeline stage, so everybody means the stage.
+            // Everybody means the stage: only embedding groups reach into another one.
             const GroupShape shape = group_shape(group, sizes, group == GroupKind::world ? stage_ : world_);
             for (std::uint64_t r = 0; r < world_; ++r) group_of_[kind].push_back(shape.group_of(r));
         }

@@ -69,6 +69,34 @@ TEST(GroupPlacement, TensorGroupsOfAWholeNodeLeaveOneRankANodeToData) {
               (GroupPlacement{16, 16, 1, 1}));
 }
 
+TEST(GroupPlacement, EmbeddingGroupsReachFromTheFirstStageToTheLast) {
+    const auto place = [](const GroupSizes& sizes, const ClusterSpec& cluster) {
+        return group_placement(GroupKind::embedding_group, sizes, cluster);
+    };
+    const GroupPlacement apart{2, 2, 1, 1}, together{2, 1, 2, 2};
+    // Stages of 32 ranks on 4 nodes each: 0 and 32, or with 4 stages of 2 nodes 0 and 48.
+    EXPECT_EQ(place({.shard = 8, .tensor = 4, .pipeline = 2}, test_cluster(8)), apart);
+    EXPECT_EQ(place({.shard = 4, .tensor = 4, .pipeline = 4}, test_cluster(8)), apart);
+    // Four stages of 2 on one node: 0 and 6, 1 and 7.
+    EXPECT_EQ(place({.tensor = 2, .pipeline = 4}, test_cluster(1)), together);
+    // Stages of 3 on nodes of 4: 0 and 3 share one, 1 and 4 don't.
+    ClusterSpec uneven = test_cluster(2, 4);
+    uneven.gpus_used = 6;
+    EXPECT_EQ(place({.shard = 3, .pipeline = 2}, uneven), apart);
+    EXPECT_EQ(place({.shard = 8}, test_cluster(1)), (GroupPlacement{1, 1, 1, 1}));
+}
+
+TEST(GroupPlacement, TwoStagesOfOneRankMayBeABridgedPair) {
+    ClusterSpec cluster = test_cluster(1, 4);
+    cluster.intra_node = IntraNode::nvlink_pairs;
+    const auto bridged = [&](std::uint64_t ranks) {
+        cluster.gpus_used = ranks;
+        return group_placement(GroupKind::embedding_group, GroupSizes{.pipeline = ranks}, cluster).bridged;
+    };
+    EXPECT_TRUE(bridged(2));   // 0 and 1
+    EXPECT_FALSE(bridged(4));  // 0 and 3
+}
+
 TEST(CollectiveCost, AllToAllSharesTheBufferBetweenLinkAndNic) {
     // 16 ranks on 2 nodes: of a rank's 16 GB, 7/16 stay on the node (370.8 GB/s) and 8/16 leave it (50 GB/s).
     const ClusterSpec cluster = test_cluster(2);

@@ -60,4 +60,19 @@ inline Plan pipeline_plan(const std::vector<std::uint64_t>& scale, std::uint32_t
     return plan;
 }
 
+/// The same where the first and the last stage each hold a copy of an embedding of `elements` (bf16), whose
+/// gradients they sum at the end.
+inline Plan tied_pipeline_plan(const std::vector<std::uint64_t>& scale, std::uint32_t micro_batches,
+                               std::uint64_t forward, std::uint64_t elements) {
+    Plan plan = pipeline_plan(scale, micro_batches, forward, 1000);
+    Collective reduction = all_gather(elements, GroupKind::embedding_group);
+    reduction.kind = CollectiveKind::all_reduce;
+    for (const std::size_t stage : {std::size_t{0}, scale.size() - 1}) {
+        std::vector<Operation>& operations = plan.programs[stage].step[0].operations;
+        const auto last = static_cast<OperationId>(operations.size() - 1);
+        operations.push_back(on(Stream::reduce, reduction, {last}));
+    }
+    return plan;
+}
+
 }  // namespace zeroplan::test

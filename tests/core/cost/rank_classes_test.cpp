@@ -72,6 +72,28 @@ TEST(RankClasses, NeighboursOfASlowStageAreApart) {
     EXPECT_EQ(classes.classes[3].next_stage, 5U);
 }
 
+TEST(RankClasses, CopiesOfAnEmbeddingMeetAcrossStages) {
+    const auto embedding = static_cast<std::size_t>(GroupKind::embedding_group);
+    // Three stages of 8 ranks, a node each.
+    const Plan plan = test::tied_pipeline_plan({1, 1, 1}, 4, 1000, 1000);
+    const RankClasses alike = rank_classes(plan);
+    ASSERT_EQ(ranks_of(alike), (Ranks{"0-7", "8-15", "16-23"}));
+    const std::uint32_t shared = alike.classes[0].communicator[embedding];
+    EXPECT_EQ(alike.classes[2].communicator[embedding], shared);
+    EXPECT_EQ(alike.communicators[shared].classes, (std::vector<std::uint32_t>{0, 2}));
+    EXPECT_NE(alike.classes[1].communicator[embedding], shared);
+
+    // The NIC of rank 17 holds back rank 1, too.
+    WhatIf what_if;
+    what_if.slow_links = {{SlowLinkKind::nic, 17, 0.5}};
+    const RankClasses slow = rank_classes(plan, what_if);
+    const AlikeRanks& first = slow.classes[slow.class_of(1)];
+    EXPECT_EQ(first.count(), 1U);
+    EXPECT_EQ(first.communicator[embedding], slow.classes[slow.class_of(17)].communicator[embedding]);
+    EXPECT_EQ(slow.communicators[first.communicator[embedding]].least_nic_factor, 0.5);
+    EXPECT_NE(slow.classes[slow.class_of(0)].communicator[embedding], first.communicator[embedding]);
+}
+
 TEST(RankClasses, ANodeHasSlowNicsAndWholeGpuLinks) {
     WhatIf what_if;
     what_if.slow_links = {

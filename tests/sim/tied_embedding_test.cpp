@@ -1,0 +1,94 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "core/cost/pipeline_plan.hpp"
+#include "zeroplan/collective_cost.hpp"
+#include "zeroplan/rank_classes.hpp"
+#include "zeroplan/simulate.hpp"
+
+// The first and the last stage of a pipeline sum the gradients of an embedding that both hold.
+namespace zeroplan {
+namespace {
+
+constexpr std::uint64_t elements = 500'000'000;  // 1 GB in bf16
+
+bool is_tied_reduction(const Operation& operation) {
+    const auto* c = std::get_if<Collective>(&operation.body);
+    return c != nullptr && c->group == GroupKind::embedding_group;
+}
+
+/// Of a step's operations; rank groups have the order of the plan's.
+std::vector<TimedOperation> tied_reductions(const Plan& plan, const SimReport& report, std::size_t group) {
+    const StepProgram& program = plan.programs[plan.rank_groups[group].program];
+    std::vector<TimedOperation> found;
+    for (const TimedOperation& timed : report.rank_groups[group].operations)
+        if (is_tied_reduction(program.step[timed.section].operations[timed.operation]))
+            found.push_back(timed);
+    return found;
+}
+
+double computed_until(const SimReport& report, std::size_t group) {
+    double end = 0;
+    for (const TimedOperation& timed : report.rank_groups[group].operations)
+        if (timed.stream == Stream::compute) end = std::max(end, timed.end_s);
+    return end;
+}
+
+CollectiveCost cost_of(const Plan& plan) {
+    return collective_cost(CollectiveKind::all_reduce, Bytes{2 * elements}, {2, 2, 1, 1},
+                           plan.scenario.cluster);
+}
+
+// Three stages of a node each. The last one's backward is over first, and waits.
+TEST(TiedEmbedding, CopiesMeetOnceBothStagesHaveTheirGradients) {
+    const Plan plan = test::tied_pipeline_plan({1, 1, 1}, 4, 10'000'000, elements);
+    const SimReport report = simulate(plan);
+    const auto first = tied_reductions(plan, report, 0), last = tied_reductions(plan, report, 2);
+    ASSERT_EQ(first.size(), 1U);
+    ASSERT_EQ(last.size(), 1U);
+    EXPECT_EQ(first[0].start_s, last[0].start_s);
+    EXPECT_EQ(first[0].end_s, last[0].end_s);
+    EXPECT_LT(computed_until(report, 2), computed_until(report, 0));
+    EXPECT_NEAR(first[0].start_s, computed_until(report, 0), 1e-12);
+    EXPECT_NEAR(first[0].end_s - first[0].start_s, cost_of(plan).seconds(), 1e-9);
+    EXPECT_NEAR(report.rank_groups[0].step_time_s, first[0].end_s, 1e-12);
+}
+
+// Nodes on switches of their own, 4 to 1: 8 pairs share 100 of 400 GB/s, 12.5 each.
+TEST(TiedEmbedding, PairsShareWhatLeavesANode) {
+    const Plan plan = test::tied_pipeline_plan({1, 1, 1}, 4, 10'000'000, elements);
+    WhatIf what_if;
+    what_if.leaf_switches = {1, 4};
+    const SimReport report = simulate(plan, what_if).step;
+    const CollectiveCost cost = cost_of(plan);
+    const TimedOperation reduction = tied_reductions(plan, report, 0).front();
+    EXPECT_NEAR(reduction.end_s - reduction.start_s,
+                cost.start_s() + cost.nic_weight * cost.unit_bytes / 12.5e9, 1e-9);
+}
+
+TEST(TiedEmbedding, ASlowNicHoldsBackItsPair) {
+    WhatIf what_if;
+    what_if.slow_links = {{SlowLinkKind::nic, 17, 0.25}};
+    const Plan whole = test::tied_pipeline_plan({1, 1, 1}, 4, 10'000'000, elements);
+    const Plan plan = split_rank_groups(whole, rank_classes(whole, what_if));
+    const SimReport report = simulate(plan, what_if).step;
+    const CollectiveCost cost = cost_of(plan);
+    const double nic_bytes = cost.nic_weight * cost.unit_bytes;
+    std::size_t slow = 0;
+    for (std::size_t g = 0; g < plan.rank_groups.size(); ++g)
+        for (const TimedOperation& reduction : tied_reductions(plan, report, g)) {
+            const std::uint64_t rank = plan.rank_groups[g].ranks.front().first;
+            const bool is_slow = rank == 1 || rank == 17;
+            slow += is_slow ? 1 : 0;
+            const double seconds = reduction.end_s - reduction.start_s;
+            if (is_slow)
+                EXPECT_GT(seconds, nic_bytes / 12.5e9) << rank;
+            else
+                EXPECT_NEAR(seconds, cost.seconds(), 1e-9) << rank;
+        }
+    EXPECT_EQ(slow, 2U);
+}
+
+}  // namespace
+}  // namespace zeroplan

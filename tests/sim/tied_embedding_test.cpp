@@ -1,9 +1,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <string>
 
 #include "core/cost/pipeline_plan.hpp"
 #include "zeroplan/collective_cost.hpp"
+#include "zeroplan/io.hpp"
 #include "zeroplan/rank_classes.hpp"
 #include "zeroplan/simulate.hpp"
 
@@ -88,6 +90,53 @@ TEST(TiedEmbedding, ASlowNicHoldsBackItsPair) {
                 EXPECT_NEAR(seconds, cost.seconds(), 1e-9) << rank;
         }
     EXPECT_EQ(slow, 2U);
+}
+
+Plan plan_of(const std::string& training, const std::string& cluster) {
+    ScenarioRequest request;
+    request.text = R"({"model": {"preset": "gpt2-medium"}, "training": )" + training + R"(, "cluster": )" +
+                   cluster + "}";
+    return make_plan(resolve_scenario(request));
+}
+
+// Programs that wait for each other in messages and in this group end, and meet in it.
+TEST(TiedEmbedding, RealPipelinesMeetInIt) {
+    const std::string node = R"({"topology": "dgx-a100"})", two = R"({"topology": "dgx-a100", "nodes": 2})";
+    const std::string megatron = R"({"engine": "megatron", "gradient_accumulation_steps": 8, )",
+                      deepspeed = R"({"engine": "deepspeed", "gradient_accumulation_steps": 40, )",
+                      fsdp = R"({"engine": "megatron_fsdp", "gradient_accumulation_steps": 8, )";
+    const std::vector<std::pair<std::string, std::string>> jobs{
+        {megatron + R"("pipeline_parallel": 2})", node},
+        {megatron + R"("pipeline_parallel": 4, "zero_stage": 1})", node},
+        {megatron + R"("pipeline_parallel": 8})", two},
+        {megatron + R"("pipeline_parallel": 4, "virtual_pipeline": 3, "pipeline_schedule": "interleaved",
+                       "zero_stage": 1, "megatron": {"overlap_grad_reduce": true, "overlap_param_gather": true}})",
+         node},
+        {megatron +
+             R"("pipeline_parallel": 2, "tensor_parallel": 2, "sequence_parallel": true, "zero_stage": 1})",
+         two},
+        {megatron + R"("pipeline_parallel": 4, "tensor_parallel": 4, "compute_dtype": "fp16",
+                       "engine_version": "megatron-lm 2021"})",
+         two},
+        {deepspeed + R"("pipeline_parallel": 2, "zero_stage": 1})", node},
+        {deepspeed + R"("pipeline_parallel": 4, "tensor_parallel": 2, "zero_stage": 1})", two},
+        {deepspeed + R"("pipeline_parallel": 4, "zero_stage": 1, "compute_dtype": "fp16"})", two},
+        {deepspeed + R"("pipeline_parallel": 4, "zero_stage": 0, "compute_dtype": "fp16"})", two},
+        {fsdp + R"("pipeline_parallel": 4, "zero_stage": 3})", two}};
+    for (const auto& [training, cluster] : jobs) {
+        SCOPED_TRACE(training);
+        const Plan plan = plan_of(training, cluster);
+        const SimReport report = simulate(plan);
+        std::vector<TimedOperation> found;
+        for (std::size_t g = 0; g < plan.rank_groups.size(); ++g)
+            for (const TimedOperation& reduction : tied_reductions(plan, report, g))
+                found.push_back(reduction);
+        ASSERT_GE(found.size(), 2U);
+        for (const TimedOperation& reduction : found) {
+            EXPECT_GT(reduction.end_s, reduction.start_s);
+            EXPECT_EQ(reduction.start_s, found.front().start_s);
+        }
+    }
 }
 
 }  // namespace

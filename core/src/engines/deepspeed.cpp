@@ -54,13 +54,13 @@ public:
     }
 
     /// Communicators that work on every rank: the world; Megatron's tensor-parallel group and the pipeline
-    /// grid's own one of the same ranks; data parallel; all of one replica (norms and overflow); tied
-    /// weights. Those between two pipeline neighbours are left out. source:
-    /// deepspeed/runtime/pipe/topology.py
+    /// grid's own one of the same ranks; data parallel; all of one replica (norms and overflow); a tied
+    /// embedding's two stages. Those between two pipeline neighbours are left out. source:
+    /// deepspeed/runtime/pipe/topology.py; pipe/module.py, _index_tied_modules
     std::uint64_t communicators() const {
         const bool tensor = training_.tensor_parallel > 1, pipeline = training_.pipeline_parallel > 1;
         return 1 + (tensor ? 2U : 0U) + (training_.data_parallel > 1 ? 1U : 0U) +
-               (tensor || pipeline ? 1U : 0U) + (pipeline ? 1U : 0U);
+               (tensor || pipeline ? 1U : 0U) + (pipeline && ties() ? 1U : 0U);
     }
 
     EngineOutput plan() {
@@ -79,14 +79,18 @@ public:
         for (std::uint32_t stage = 0; stage < stages; ++stage) {
             const StageModel part = megatron_stage_model(
                 scenario_, megatron_options, stage_chunks(scenario_.training, scenario_.model.layers, stage));
-            plan_stage(part.model,
-                       {.stage = stage, .stages = stages, .blocks = part.chunks.front(), .megatron = true});
+            plan_stage(part.model, {.stage = stage,
+                                    .stages = stages,
+                                    .blocks = part.chunks.front(),
+                                    .tied_copy = part.tied_copy,
+                                    .megatron = true});
         }
         warn_of_joined_ranks();
         return std::move(output_);
     }
 
 private:
+    bool ties() const { return megatron_context(scenario_, megatron_options).tied; }
     bool loads_whole() const { return training_.zero_stage < 3 || !options_.zero_init; }
 
     Constant loading_constant() const {
@@ -145,7 +149,8 @@ private:
                                      .rank = same.representative,
                                      .replicas = training_.data_parallel / ranks,
                                      .pipelined = place.pipe_engine,
-                                     .share = same.share};
+                                     .share = same.share,
+                                     .tied_copy = place.tied_copy};
             output_.programs.push_back(deepspeed_program(rank, place));
             const bool loads_on_host = !place.megatron && loads_whole();
             output_.host.push_back(deepspeed_host(rank, loads_on_host));

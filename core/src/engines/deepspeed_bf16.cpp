@@ -52,7 +52,8 @@ void DeepSpeedBf16::gradient_ready(std::uint32_t p, BufferId gradient) {
     gradients_[p] = gradient;
 }
 
-/// update_hp_grads: after the backward, one parameter after another.
+/// update_hp_grads: after the backward, one parameter after another. A pipeline's tied gradients come first.
+/// source: deepspeed/runtime/pipe/schedule.py, TrainSchedule; pipe/engine.py, _exec_reduce_tied_grads
 void DeepSpeedBf16::end_backward(bool last) {
     for (std::uint32_t p = 0; p < gradients_.size(); ++p) {
         if (gradients_[p] == no_buffer) continue;
@@ -62,6 +63,9 @@ void DeepSpeedBf16::end_backward(bool last) {
         gradients_[p] = no_buffer;
     }
     if (!last) return;
+    if (rank_.tied_copy)
+        all_reduce_tied_gradient(builder_, Stream::compute,
+                                 tied_gradient(rank_, accumulated_, rank_.training.gradient_dtype));
     builder_.on_stream(Stream::compute, Collective{.kind = CollectiveKind::all_reduce,
                                                    .group = GroupKind::shard_group,
                                                    .send = {accumulated_},

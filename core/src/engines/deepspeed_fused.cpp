@@ -45,8 +45,14 @@ void DeepSpeedFused::gradient_ready(std::uint32_t p, BufferId gradient) {
     builder_.free(gradient);
 }
 
+/// A pipeline's tied gradients come first. source: deepspeed/runtime/pipe/engine.py, _exec_reduce_tied_grads
 void DeepSpeedFused::end_backward(bool last) {
-    if (last) all_reduce_in_buckets();
+    if (!last) return;
+    if (rank_.tied_copy)
+        all_reduce_tied_gradient(
+            builder_, Stream::compute,
+            tied_gradient(rank_, gradients_[*rank_.tied_copy], rank_.training.parameter_dtype));
+    all_reduce_in_buckets();
 }
 
 /// Gradients are joined in a flat tensor, reduced there and copied back.

@@ -263,12 +263,22 @@ void DeepSpeedPartitioned::send_to_host(std::uint32_t p) {
 void DeepSpeedPartitioned::end_backward(bool last) {
     last_ = last;
     if (!reducing_ && last) {
+        reduce_tied_copy();
         allocate_buckets();
         for (const PlacedParameter& placed : rank_.group.parameters) give_up_kept(placed.parameter);
     }
     if (!reducing_ && !last) return;  // stage 1: the buckets stay until the boundary
     finish_reduction();
     free_buckets();
+}
+
+/// A pipeline sums what stands in param.grad, before anything is reduced: nothing where the gradients are
+/// kept in another dtype, which leaves None there. source: deepspeed/runtime/pipe/engine.py,
+/// _exec_reduce_tied_grads; stage_1_and_2.py, fill_grad_accum_attribute
+void DeepSpeedPartitioned::reduce_tied_copy() {
+    if (!rank_.tied_copy || keeps_wide_gradients()) return;
+    all_reduce_tied_gradient(builder_, Stream::compute,
+                             tied_gradient(rank_, kept_[*rank_.tied_copy], rank_.training.parameter_dtype));
 }
 
 /// reduce_gradients: after the last backward, in registration order.

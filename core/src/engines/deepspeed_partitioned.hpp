@@ -69,6 +69,7 @@ private:
     void free_reduced();
     void copy_to_partition(const InBucket& entry);
     void send_to_host(std::uint32_t parameter);
+    void reduce_tied_copy();
     void give_up_kept(std::uint32_t parameter);
     void finish_reduction();
     void measure_gradients();

@@ -1,4 +1,6 @@
 #pragma once
+#include <optional>
+
 #include "engines/deepspeed_rank.hpp"
 #include "engines/megatron_model.hpp"
 
@@ -8,9 +10,10 @@ namespace zeroplan {
 struct DeepSpeedStagePlace {
     std::uint32_t stage = 0, stages = 1;
     ChunkBlocks blocks;
-    bool megatron = false;                 ///< Megatron-DeepSpeed: its model, checkpoints and masks
-    bool pipe_engine = false;              ///< run by DeepSpeed's PipelineEngine, be it with one stage
-    std::uint32_t compute_capability = 0;  ///< 0: no GPU library takes a workspace
+    std::optional<std::uint32_t> tied_copy{};  ///< StageModel's
+    bool megatron = false;                     ///< Megatron-DeepSpeed: its model, checkpoints and masks
+    bool pipe_engine = false;                  ///< run by DeepSpeed's PipelineEngine, be it with one stage
+    std::uint32_t compute_capability = 0;      ///< 0: no GPU library takes a workspace
 };
 
 /// One rank's step under DeepSpeed, and what stays between steps.

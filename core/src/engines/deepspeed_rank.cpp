@@ -8,6 +8,10 @@
 
 namespace zeroplan {
 
+TiedGradient tied_gradient(const DeepSpeedRank& rank, BufferId buffer, DType dtype) {
+    return {*rank.tied_copy, buffer, dtype, rank.model.parameters[*rank.tied_copy].numel};
+}
+
 Buffer flat_buffer(const DeepSpeedRank& rank, BufferRole role, Category category, DType dtype,
                    std::uint64_t elements) {
     return {.role = role,

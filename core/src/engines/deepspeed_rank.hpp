@@ -1,10 +1,12 @@
 #pragma once
+#include <optional>
 #include <vector>
 
 #include "engines/autograd_gradients.hpp"
 #include "engines/deepspeed_layout.hpp"
 #include "engines/deepspeed_options.hpp"
 #include "engines/program_builder.hpp"
+#include "engines/tied_embedding.hpp"
 
 namespace zeroplan {
 
@@ -18,6 +20,7 @@ struct DeepSpeedRank {
     std::uint64_t replicas = 1;
     bool pipelined = false;
     PartitionShare share{};  ///< of the ranks that the program stands for, at stages 1 and 2
+    std::optional<std::uint32_t> tied_copy{};  ///< StageModel's
 };
 
 /// True if the rank's training keeps the optimizer's part on the host.
@@ -29,6 +32,9 @@ inline bool offloads_optimizer(const DeepSpeedRank& rank) {
 inline std::uint32_t flat_unit(const ModelSpec& model) {
     return static_cast<std::uint32_t>(model.parameters.size());
 }
+
+/// Of tied_copy, which `buffer` holds.
+TiedGradient tied_gradient(const DeepSpeedRank& rank, BufferId buffer, DType dtype);
 
 /// A buffer of the flat group or of one partition of it.
 Buffer flat_buffer(const DeepSpeedRank& rank, BufferRole role, Category category, DType dtype,

@@ -32,9 +32,7 @@ class MegatronFsdpProgram {
 public:
     MegatronFsdpProgram(const Scenario& scenario, const MegatronOptions& options, std::uint32_t number)
         : stage_(scenario, options, number),
-          state_(stage_.parts(), megatron_fsdp_plan(scenario, options, average_unit(stage_.model())),
-                 scenario.training.pipeline_parallel > 1 && scenario.model.decoder &&
-                     scenario.model.decoder->tie_word_embeddings),
+          state_(stage_.parts(), megatron_fsdp_plan(scenario, options, average_unit(stage_.model()))),
           builder_(result_.program),
           gradients_(stage_,
                      {[this](std::uint32_t p) { return state_.parameter(p); },
@@ -143,6 +141,7 @@ private:
         for (MegatronFsdpReductions& reductions : reductions_) reductions.reduce_everything();
         builder_.wait_for_all();
         state_.allocate_main_gradients(builder_);
+        state_.reduce_tied_copy(builder_);
         state_.step_optimizer(builder_);
         for (MegatronFsdpGathers& gathers : gathers_) gathers.gather_everything();
         builder_.wait_for_all();

@@ -152,8 +152,7 @@ private:
         };
         for (const std::uint32_t p : group.parameters) {
             const Parameter& parameter = model_.parameters[p];
-            const bool alone =
-                options_.splits_shared_embedding && parameter.name.ends_with("word_embeddings.weight");
+            const bool alone = options_.shared_embedding == p;
             if (alone) close();
             members.push_back(p);
             held += parameter.numel;

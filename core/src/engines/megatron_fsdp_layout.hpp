@@ -20,11 +20,11 @@ struct FsdpBucket {
 };
 
 struct FsdpBucketOptions {
-    bool pads = true;                          ///< no_shard pads nothing, and has no units
-    std::uint64_t shards = 1;                  ///< ranks that share dense parameters
-    std::uint64_t expert_shards = 1;           ///< and experts
-    std::optional<std::uint64_t> bucket_size;  ///< elements; cuts what belongs to no unit
-    bool splits_shared_embedding = false;      ///< a tied embedding whose copy is on another pipeline stage
+    bool pads = true;                                 ///< no_shard pads nothing, and has no units
+    std::uint64_t shards = 1;                         ///< ranks that share dense parameters
+    std::uint64_t expert_shards = 1;                  ///< and experts
+    std::optional<std::uint64_t> bucket_size;         ///< elements; cuts what belongs to no unit
+    std::optional<std::uint32_t> shared_embedding{};  ///< index of a tied one whose copy is on another stage
 };
 
 /// Buckets of parameters [first, end) of a pipeline stage's model, numbered as Megatron-FSDP numbers them:

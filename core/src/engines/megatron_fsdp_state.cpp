@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <numeric>
+
+#include "engines/tied_embedding.hpp"
 
 namespace zeroplan {
 
@@ -11,9 +14,11 @@ std::uint64_t FsdpBuffers::owned() const {
                            [](std::uint64_t sum, const FsdpPiece& piece) { return sum + piece.numel(); });
 }
 
-MegatronFsdpState::MegatronFsdpState(const StageModel& stage, const MegatronFsdpPlan& plan,
-                                     bool splits_shared_embedding)
-    : model_(stage.model), plan_(plan), place_of_(stage.model.parameters.size()) {
+MegatronFsdpState::MegatronFsdpState(const StageModel& stage, const MegatronFsdpPlan& plan)
+    : model_(stage.model),
+      plan_(plan),
+      tied_copy_(stage.tied_copy),
+      place_of_(stage.model.parameters.size()) {
     auto owner = static_cast<std::uint32_t>(model_.parameters.size());
     for (std::uint32_t c = 0; c < stage.chunks.size(); ++c) {
         const std::uint32_t end = c + 1 < stage.chunks.size()
@@ -24,7 +29,7 @@ MegatronFsdpState::MegatronFsdpState(const StageModel& stage, const MegatronFsdp
             .shards = plan.shards_states ? plan.shards : 1,
             .expert_shards = plan.shards_states ? plan.expert_shards : 1,
             .bucket_size = c == 0 ? plan.bucket_size : std::nullopt,
-            .splits_shared_embedding = splits_shared_embedding && plan.shards_states};
+            .shared_embedding = plan.shards_states ? stage.tied_copy : std::nullopt};
         FsdpChunk chunk;
         for (FsdpBucket& bucket : fsdp_buckets(model_, stage.first_parameter[c], end, options)) {
             for (const std::uint32_t p : bucket.parameters)
@@ -187,6 +192,24 @@ void MegatronFsdpState::free_main_gradients(ProgramBuilder& builder) {
     for (const FsdpChunk& chunk : chunks_)
         for (const FsdpBuffers& bucket : chunk)
             for (const BufferId copy : bucket.main_gradients) builder.free(copy);
+}
+
+/// Of what the rank owns, which is the same on both stages: the weight has a bucket of its own. Behind the
+/// bucket's padding ranks own less; rank 0's share stands for all. source:
+/// megatron/core/distributed/finalize_model_grads.py (_allreduce_embedding_grad), param_and_grad_buffer.py
+/// (update_main_grads)
+void MegatronFsdpState::reduce_tied_copy(ProgramBuilder& builder) const {
+    if (!tied_copy_) return;
+    const auto [chunk, index] = place_of_[*tied_copy_];
+    const FsdpBuffers& bucket = chunks_[chunk][index];
+    const std::uint64_t numel = model_.parameters[*tied_copy_].numel;
+    BufferId gradient = bucket.gradients;
+    for (std::size_t i = 0; i < bucket.main_gradients.size(); ++i)
+        if (bucket.pieces[i].parameter == *tied_copy_) gradient = bucket.main_gradients[i];
+    all_reduce_tied_gradient(builder, Stream::reduce,
+                             {*tied_copy_, gradient, plan_.main_gradients.value_or(plan_.gradients),
+                              plan_.shards_states ? std::min(numel, bucket.slice()) : numel});
+    builder.hold(Stream::compute, builder.last(Stream::reduce).front());
 }
 
 void MegatronFsdpState::step_optimizer(ProgramBuilder& builder) {

@@ -1,4 +1,5 @@
 #pragma once
+#include <optional>
 #include <vector>
 
 #include "engines/megatron_fsdp_layout.hpp"
@@ -32,8 +33,7 @@ using FsdpChunk = std::vector<FsdpBuffers>;
 /// source: megatron/core/distributed/fsdp/src/megatron_fsdp/param_and_grad_buffer.py (ParamAndGradBuffer).
 class MegatronFsdpState {
 public:
-    /// `splits_shared_embedding`: the tied embedding's copy is on another pipeline stage.
-    MegatronFsdpState(const StageModel& stage, const MegatronFsdpPlan& plan, bool splits_shared_embedding);
+    MegatronFsdpState(const StageModel& stage, const MegatronFsdpPlan& plan);
 
     /// Units of the layout: every parameter, then every bucket.
     ShardLayout layout() const;
@@ -61,6 +61,9 @@ public:
     /// Copies of the gradients in the master's dtype, which live from the optimizer's step to the next step.
     void allocate_main_gradients(ProgramBuilder& builder);
     void free_main_gradients(ProgramBuilder& builder);
+    /// The gradient that the optimizer reads of a tied embedding whose other copy is on another stage: the
+    /// sum over both.
+    void reduce_tied_copy(ProgramBuilder& builder) const;
     void step_optimizer(ProgramBuilder& builder);
 
     /// The parameter's values as operators read them; no_buffer while they are not gathered.
@@ -78,6 +81,7 @@ private:
 
     const ModelSpec& model_;
     MegatronFsdpPlan plan_;
+    std::optional<std::uint32_t> tied_copy_;
     std::vector<FsdpChunk> chunks_;
     std::vector<std::pair<std::uint32_t, std::uint32_t>> place_of_;  ///< by parameter: chunk and bucket
     std::vector<BufferId> parameters_;                               ///< of the module, until they move

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "engines/tied_embedding.hpp"
+
 namespace zeroplan {
 namespace {
 
@@ -89,6 +91,11 @@ void MegatronGradients::reduce_flattened(MegatronState& state) {
         builder_.free(old);
     }
     all_reduce(elements);
+    // Of the 16-bit gradients, once they are reduced. source: megatron/training.py of 2021, train_step
+    if (const auto copy = stage_.parts().tied_copy)
+        all_reduce_tied_gradient(builder_, Stream::compute,
+                                 {*copy, step_gradients_[*copy], stage_.training().parameter_dtype,
+                                  stage_.model().parameters[*copy].numel});
     state.renew_main_gradients(builder_);
     for (const BufferId buffer : step_gradients_)
         if (buffer != no_buffer) builder_.free(buffer);

@@ -37,7 +37,7 @@ private:
         if (context_.encoder_decoder) return append_encoder_decoder();
         const auto first = static_cast<std::uint32_t>(stage_.model.blocks.size());
         stage_.first_parameter.push_back(static_cast<std::uint32_t>(stage_.model.parameters.size()));
-        std::uint32_t table = 0;
+        std::uint32_t table = 0;  ///< then the output layer's
         if (chunk.embedding) {
             table = static_cast<std::uint32_t>(stage_.model.parameters.size());
             append_block(stage_.model, megatron_embedding(context_), "embedding", "embedding.");
@@ -48,8 +48,12 @@ private:
             std::vector<std::pair<std::uint32_t, std::uint32_t>> shared;
             // A tied output layer is the embedding itself where both stand in one chunk, else a copy.
             if (context_.tied && chunk.embedding) shared.push_back({context_.head_weight_position(), table});
+            const auto first_of_head = static_cast<std::uint32_t>(stage_.model.parameters.size());
             append_block(stage_.model, head, "head", "", shared);
+            table = first_of_head + context_.head_weight_position();
         }
+        if (context_.tied && chunk.embedding != chunk.head && scenario_.training.pipeline_parallel > 1)
+            stage_.tied_copy = table;
         const auto count = static_cast<std::uint32_t>(stage_.model.blocks.size());
         stage_.chunks.push_back({first, count - 1});
     }

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "engines/megatron_options.hpp"
@@ -31,6 +32,9 @@ struct StageModel {
     std::vector<ChunkBlocks> chunks;
     std::vector<std::uint32_t> first_parameter;  ///< of each chunk; parameters of a chunk follow one another
     std::uint64_t memory_buffer_elements = 0;  ///< Megatron's global memory buffer, compute dtype; 0: unused
+    /// Index of a tied word embedding whose other copy is on another stage: the table of the first stage, the
+    /// output layer's weight of the last. source: LanguageModule.setup_embeddings_and_output_layer
+    std::optional<std::uint32_t> tied_copy{};
 };
 
 /// The part of the decoder that a rank of the stage holds.

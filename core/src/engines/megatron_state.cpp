@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "engines/tied_embedding.hpp"
+
 namespace zeroplan {
 namespace {
 
@@ -58,7 +60,10 @@ MegatronStatePlan megatron_state_plan(const Scenario& scenario, const MegatronOp
 }
 
 MegatronState::MegatronState(const StageModel& stage, const MegatronStatePlan& plan, bool first_stage)
-    : model_(stage.model), plan_(plan), buffer_of_(stage.model.parameters.size()) {
+    : model_(stage.model),
+      plan_(plan),
+      tied_copy_(stage.tied_copy),
+      buffer_of_(stage.model.parameters.size()) {
     for (std::size_t c = 0; c < stage.chunks.size(); ++c) {
         const std::uint32_t end = c + 1 < stage.chunks.size()
                                       ? stage.first_parameter[c + 1]
@@ -298,15 +303,28 @@ OperationId MegatronState::step_on_device(ProgramBuilder& builder, const ChunkBu
                              builder.last(buffer.gradients != no_buffer ? Stream::reduce : Stream::compute));
 }
 
-/// Gradients are reduced and parameters gathered in place, a buffer at a time; an optimizer that is partly on
-/// the host is one for all buffers.
-void MegatronState::append_step(ProgramBuilder& builder, const TrainingConfig& training) {
-    const bool gathers = plan_.distributed && !plan_.overlap_param_gather;
+/// Every chunk's gradients, after which those of a tied embedding's copies are summed over both stages: of
+/// the whole weight even where the buffer has been reduce-scattered. The part that the rank owns is complete
+/// then, and the same on both stages. source: megatron/core/distributed/finalize_model_grads.py
+void MegatronState::finish_gradients(ProgramBuilder& builder) {
     for (ChunkBuffer& buffer : buffers_) {
         if (buffer.gradients != no_buffer && buffer.reduced < buffer.layout.numel)
             reduce(builder, buffer, buffer.layout.numel - buffer.reduced);
         buffer.ready = buffer.reduced = 0;
-        if (plan_.offloaded > 0) continue;
+    }
+    if (tied_copy_ && !plan_.per_parameter_gradients)
+        all_reduce_tied_gradient(builder, Stream::reduce,
+                                 {*tied_copy_, gradient_buffer(*tied_copy_), plan_.gradients,
+                                  model_.parameters[*tied_copy_].numel});
+}
+
+/// Parameters are gathered in place, a buffer at a time; an optimizer that is partly on the host is one for
+/// all buffers.
+void MegatronState::append_step(ProgramBuilder& builder, const TrainingConfig& training) {
+    const bool gathers = plan_.distributed && !plan_.overlap_param_gather;
+    finish_gradients(builder);
+    for (const ChunkBuffer& buffer : buffers_) {
+        if (plan_.offloaded > 0) break;
         const OperationId stepped = step_on_device(builder, buffer);
         if (gathers) gather(builder, buffer, {stepped});
     }

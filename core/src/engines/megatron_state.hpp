@@ -1,4 +1,5 @@
 #pragma once
+#include <optional>
 #include <vector>
 
 #include "engines/megatron_buffer.hpp"
@@ -83,6 +84,7 @@ private:
     OperationId reduce(ProgramBuilder& builder, const ChunkBuffer& buffer, std::uint64_t elements) const;
     OperationId gather(ProgramBuilder& builder, const ChunkBuffer& buffer,
                        std::vector<OperationId> waits) const;
+    void finish_gradients(ProgramBuilder& builder);
     OperationId step_on_device(ProgramBuilder& builder, const ChunkBuffer& buffer) const;
     void load_buffers(ProgramBuilder& builder, ChunkBuffer& buffer);
     std::vector<Piece> pieces_of(const ChunkBuffer& buffer) const;
@@ -95,6 +97,7 @@ private:
     const ModelSpec& model_;
     MegatronStatePlan plan_;
     std::vector<ChunkBuffer> buffers_;
+    std::optional<std::uint32_t> tied_copy_;
     std::vector<std::uint32_t> buffer_of_;  ///< by parameter
     std::vector<BufferId> parameters_;
     std::vector<std::vector<Piece>> pieces_;  ///< by buffer

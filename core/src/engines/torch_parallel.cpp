@@ -334,7 +334,8 @@ TorchStage torch_stage(const Scenario& rank, std::uint64_t stage) {
                                 whole.blocks.end());
         result.chunks.push_back({first, static_cast<std::uint32_t>(model.blocks.size()) - 1});
     }
-    // A tied weight whose owner is on another stage is a weight of its own here.
+    // A tied weight whose owner is on another stage is a weight of its own here: torch.distributed.pipelining
+    // makes a module of every stage, and nothing sums the gradients of two of them.
     std::vector<bool> here(model.parameters.size(), false);
     for (const Block& block : model.blocks)
         for (const std::uint32_t p : block.parameters) here[p] = true;

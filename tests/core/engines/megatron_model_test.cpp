@@ -71,6 +71,22 @@ TEST(MegatronModel, TheLastStageHoldsACopyOfATiedEmbedding) {
               scenario.model.parameter_count() + 512ULL * 64);
 }
 
+TEST(MegatronModel, KnowsTheCopiesOfATiedEmbedding) {
+    const auto copy = [](const Scenario& scenario, std::uint64_t stage) {
+        const StageModel part =
+            megatron_stage_model(scenario, {}, stage_chunks(scenario.training, scenario.model.layers, stage));
+        return part.tied_copy ? part.model.parameters[*part.tied_copy].name : "";
+    };
+    for (const std::uint64_t chunks : {1U, 2U}) {
+        const Scenario tied = megatron_scenario("gpt", {.pipeline = 4, .chunks = chunks, .tied = true});
+        EXPECT_EQ(copy(tied, 0), "embedding.word_embeddings.weight");
+        EXPECT_EQ(copy(tied, 1), "");
+        EXPECT_EQ(copy(tied, 3), "output_layer.weight");
+    }
+    EXPECT_EQ(copy(megatron_scenario("gpt", {.pipeline = 4, .tied = false}), 0), "");
+    EXPECT_EQ(copy(megatron_scenario("gpt", {.tied = true}), 0), "");
+}
+
 TEST(MegatronModel, TensorParallelRanksSumToTheModelButForWhatIsReplicated) {
     for (const char* family : {"gpt", "llama", "deepseek"}) {
         for (const std::uint64_t tensor : {2ULL, 4ULL}) {

@@ -141,6 +141,29 @@ TEST(ChakraTraces, PairTheMessagesOfAPipeline) {
     for (const auto& [message, left] : open) EXPECT_EQ(left, 0);
 }
 
+// GPT-2 ties: 4 stages of 2 ranks, 50432 of padded vocabulary by 768 over 2 ranks in fp32.
+TEST(ChakraTraces, HaveTheEmbeddingGroupOfAPipeline) {
+    const Plan plan = plan_of(
+        R"({"engine": "megatron", "pipeline_parallel": 4, "tensor_parallel": 2, "gradient_accumulation_steps": 4,
+            "gradient_dtype": "fp32"})",
+        R"({"topology": "dgx-a100"})");
+    const ChakraTraces traces(plan);
+    const auto groups = nlohmann::json::parse(traces.communicators());
+    std::map<std::string, int> seen;
+    for (std::uint64_t rank = 0; rank < 8; ++rank)
+        for (const Node& node : read(traces.of_rank(rank))) {
+            if (node.name != "all_reduce embedding.word_embeddings.weight" &&
+                node.name != "all_reduce output_layer.weight")
+                continue;
+            const std::string& name = node.texts.at("pg_name");
+            EXPECT_EQ(groups[name], (std::vector<std::uint64_t>{rank % 2, rank % 2 + 6}));
+            EXPECT_EQ(node.numbers.at("comm_size"), 50432U / 2 * 768 * 4);
+            ++seen[name];
+        }
+    ASSERT_EQ(seen.size(), 2U);
+    for (const auto& [name, count] : seen) EXPECT_EQ(count, 2) << name;
+}
+
 TEST(ChakraTraces, RefuseARankThatIsNotThere) {
     const Plan plan = plan_of(R"({"zero_stage": 1})", R"({"topology": "dgx-a100"})");
     EXPECT_THROW(ChakraTraces(plan).of_rank(8), Error);

@@ -8,6 +8,7 @@
 #include "zeroplan/io.hpp"
 #include "zeroplan/rank_classes.hpp"
 #include "zeroplan/simulate.hpp"
+#include "zeroplan/step_timeline.hpp"
 
 // The first and the last stage of a pipeline sum the gradients of an embedding that both hold.
 namespace zeroplan {
@@ -55,6 +56,13 @@ TEST(TiedEmbedding, CopiesMeetOnceBothStagesHaveTheirGradients) {
     EXPECT_NEAR(first[0].start_s, computed_until(report, 0), 1e-12);
     EXPECT_NEAR(first[0].end_s - first[0].start_s, cost_of(plan).seconds(), 1e-9);
     EXPECT_NEAR(report.rank_groups[0].step_time_s, first[0].end_s, 1e-12);
+    const std::vector<StepTimeline> closed = closed_form_steps(plan);
+    for (std::size_t stage = 0; stage < closed.size(); ++stage) {
+        const auto& simulated = report.rank_groups[stage].operations;
+        ASSERT_EQ(simulated.size(), closed[stage].operations.size());
+        for (std::size_t i = 0; i < simulated.size(); ++i)
+            EXPECT_NEAR(simulated[i].end_s, closed[stage].operations[i].end_s, 1e-9 * first[0].end_s);
+    }
 }
 
 // Nodes on switches of their own, 4 to 1: 8 pairs share 100 of 400 GB/s, 12.5 each.

@@ -109,8 +109,8 @@ struct NodeTime {
 /// One entry for every run of every node: by section, repetition, node.
 using NodeTimes = std::vector<NodeTime>;
 
-/// When every node starts and ends if no two collectives share a link; programs meet in their transfers
-/// alone. Throws Error{run_failed} if they wait for each other for ever.
+/// When every node starts and ends if no two collectives share a link; programs meet in their transfers and
+/// in the sums over the embedding group alone. Throws Error{run_failed} if they wait for each other for ever.
 ///
 /// communication_scale  factor on the durations of collectives, for the ends of the interval; that of work is
 ///                      time_program()'s

@@ -10,16 +10,22 @@ namespace zeroplan {
 namespace {
 
 /// Whoever ends next goes on, so that messages come in the order of time.
-void run_side_by_side(std::vector<ProgramRun>& runs, Channels& channels) {
-    for (ProgramRun& run : runs) run.start(channels);
+void run_side_by_side(std::vector<ProgramRun>& runs, Meetings& meetings) {
+    const auto all_look_up = [&](double now) {
+        for (bool further = true; further;) {
+            further = false;
+            for (ProgramRun& run : runs) further = run.look_up(now, meetings) || further;
+        }
+    };
+    for (ProgramRun& run : runs) run.start(meetings);
+    all_look_up(0);
     for (;;) {
         const auto next = std::min_element(runs.begin(), runs.end(), [](const auto& a, const auto& b) {
             return a.next_end_s() < b.next_end_s();
         });
         if (next == runs.end() || next->next_end_s() == ProgramRun::never) return;
         const double now = next->next_end_s();
-        if (next->finish_next(channels))
-            for (ProgramRun& other : runs) other.receive(now, channels);
+        if (next->finish_next(meetings)) all_look_up(now);
     }
 }
 
@@ -44,11 +50,11 @@ std::vector<NodeTimes> closed_form_times(const std::vector<TimedProgram>& progra
     std::vector<ProgramRun> runs;
     runs.reserve(programs.size());
     for (const TimedProgram& program : programs) runs.emplace_back(program, communication_scale);
-    Channels channels = channels_of(programs);
-    if (channels.empty())
+    Meetings meetings = meetings_of(programs);
+    if (meetings.empty())
         for (ProgramRun& run : runs) run.alone();
     else
-        run_side_by_side(runs, channels);
+        run_side_by_side(runs, meetings);
     std::vector<NodeTimes> times;
     for (ProgramRun& run : runs) {
         if (!run.done())

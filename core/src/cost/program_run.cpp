@@ -4,13 +4,24 @@
 
 namespace zeroplan {
 
-Channels channels_of(const std::vector<TimedProgram>& programs) {
-    Channels channels;
+namespace {
+
+bool meets_others(const TimedProgram& program, const TimedNode& node) {
+    return node.collective != no_collective && node.transfer == TransferSide::none &&
+           program.collectives[node.collective].group == GroupKind::embedding_group;
+}
+
+}  // namespace
+
+Meetings meetings_of(const std::vector<TimedProgram>& programs) {
+    Meetings meetings;
     for (const TimedProgram& program : programs)
         for (const TimedSection& section : program.sections)
-            for (const TimedNode& node : section.nodes)
-                if (node.transfer == TransferSide::send) channels[node.channel][&program] = 0;
-    return channels;
+            for (const TimedNode& node : section.nodes) {
+                if (node.transfer == TransferSide::send) meetings.channels[node.channel][&program] = 0;
+                if (meets_others(program, node)) meetings.embedding_sums[&program] = 0;
+            }
+    return meetings;
 }
 
 ProgramRun::ProgramRun(const TimedProgram& program, double communication_scale)
@@ -34,22 +45,26 @@ ProgramRun::ProgramRun(const TimedProgram& program, double communication_scale)
 }
 
 void ProgramRun::alone() {
-    Channels channels;
-    start(channels);
-    while (next_end_s_ != never) finish_next(channels);
+    Meetings nobody;
+    start(nobody);
+    while (next_end_s_ != never) finish_next(nobody);
 }
 
-bool ProgramRun::finish_next(Channels& channels) {
+bool ProgramRun::finish_next(Meetings& meetings) {
     const double now = next_end_s_;
-    has_sent_ = false;
-    end(lanes_[next_lane_], next_lane_, now, channels);
-    go_on(now, channels);
-    return has_sent_;
+    others_may_go_on_ = false;
+    end(lanes_[next_lane_], next_lane_, now, meetings);
+    go_on(now, meetings);
+    return others_may_go_on_;
 }
 
-void ProgramRun::receive(double now, Channels& channels) {
-    const auto receives = [](const Lane& lane) { return lane.state == LaneState::receives; };
-    if (std::any_of(lanes_.begin(), lanes_.end(), receives)) go_on(now, channels);
+bool ProgramRun::look_up(double now, Meetings& meetings) {
+    const auto waits_for_others = [](const Lane& lane) {
+        return lane.state == LaneState::receives || lane.state == LaneState::meets;
+    };
+    others_may_go_on_ = false;
+    if (std::any_of(lanes_.begin(), lanes_.end(), waits_for_others)) go_on(now, meetings);
+    return others_may_go_on_;
 }
 
 /// The lane's next section that has nodes for it.
@@ -105,24 +120,37 @@ std::uint32_t ProgramRun::awaited(const Lane& lane) const {
     return no_run;
 }
 
-bool ProgramRun::is_sent(const TimedNode& receive, const Channels& channels) const {
-    const auto channel = channels.find(receive.channel);
-    if (channel == channels.end()) return false;
+bool ProgramRun::is_sent(const TimedNode& receive, const Meetings& meetings) const {
+    const auto channel = meetings.channels.find(receive.channel);
+    if (channel == meetings.channels.end()) return false;
     const auto received = received_.find(receive.channel);
     const std::size_t message = received == received_.end() ? 0 : received->second;
     return std::all_of(channel->second.begin(), channel->second.end(),
                        [message](const auto& sender) { return sender.second > message; });
 }
 
-void ProgramRun::go_on(double now, Channels& channels) {
+/// Comes to the meeting itself the first time.
+bool ProgramRun::all_are_there(Lane& lane, Meetings& meetings) {
+    if (meetings.embedding_sums.empty()) return true;  // the program runs alone
+    std::size_t& sums = meetings.embedding_sums[&program_];
+    if (lane.state != LaneState::meets) {
+        lane.state = LaneState::meets;
+        ++sums;
+        others_may_go_on_ = true;
+    }
+    return std::all_of(meetings.embedding_sums.begin(), meetings.embedding_sums.end(),
+                       [&sums](const auto& other) { return other.second >= sums; });
+}
+
+void ProgramRun::go_on(double now, Meetings& meetings) {
     for (bool again = true; again;) {
         again = false;
         for (std::size_t number = 0; number < lane_count; ++number) {
             Lane& lane = lanes_[number];
-            while (can_start(lane, channels)) {
+            while (can_start(lane, meetings)) {
                 begin(lane, now);
                 if (lane.end_s > now) break;
-                end(lane, number, now, channels);
+                end(lane, number, now, meetings);
                 again = true;
             }
         }
@@ -130,14 +158,15 @@ void ProgramRun::go_on(double now, Channels& channels) {
     set_speeds(now);
 }
 
-bool ProgramRun::can_start(Lane& lane, const Channels& channels) {
+bool ProgramRun::can_start(Lane& lane, Meetings& meetings) {
     if (lane.state == LaneState::runs || lane.state == LaneState::done) return false;
     if (!has_ended(lane.waits_for)) return false;
     lane.waits_for = awaited(lane);
     if (lane.waits_for != no_run) return false;
+    if (meets_others(program_, *lane.node)) return all_are_there(lane, meetings);
     if (lane.node->transfer != TransferSide::receive) return true;
     lane.state = LaneState::receives;
-    return is_sent(*lane.node, channels);
+    return is_sent(*lane.node, meetings);
 }
 
 void ProgramRun::begin(Lane& lane, double now) {
@@ -151,12 +180,12 @@ void ProgramRun::begin(Lane& lane, double now) {
     if (lane.node->transfer == TransferSide::receive) ++received_[lane.node->channel];
 }
 
-void ProgramRun::end(Lane& lane, std::size_t number, double now, Channels& channels) {
+void ProgramRun::end(Lane& lane, std::size_t number, double now, Meetings& meetings) {
     times_[lane.run].end_s = now;
     lane.end_s = never;
     if (lane.node->transfer == TransferSide::send) {
-        ++channels[lane.node->channel][&program_];
-        has_sent_ = true;
+        ++meetings.channels[lane.node->channel][&program_];
+        others_may_go_on_ = true;
     }
     ++ended_;
     ++lane.position;

@@ -165,6 +165,31 @@ TEST(TimeProgram, FreesThatWaitForNothingNewVanish) {
     EXPECT_EQ(time_program(plan, 0).sections[0].nodes.size(), 3U);  // gather, work, the Free
 }
 
+TEST(ClosedFormTimes, StagesMeetInTheSumsOfATiedEmbedding) {
+    // The first stage comes after 3 s, the last one after 1; each has a second sum and the last one work
+    // then.
+    const auto stage = [](double seconds) {
+        TimedProgram program;
+        program.collectives = {{.group = GroupKind::embedding_group}};
+        program.sections = {{2,
+                             {{.lane = 0, .seconds = seconds},
+                              {.lane = 2, .collective = 0, .seconds = 4, .after = after(0, 0)},
+                              {.lane = 0, .seconds = 1, .after = after(2, 1)}},
+                             {}}};
+        return program;
+    };
+    TimedProgram between;
+    between.sections = {{1, {{.lane = 0, .seconds = 30}}, {}}};
+    const std::vector<NodeTimes> times = closed_form_times(std::vector{stage(3), between, stage(1)});
+    EXPECT_EQ(times[0], (NodeTimes{{0, 3}, {3, 7}, {7, 8}, {8, 11}, {11, 15}, {15, 16}}));
+    EXPECT_EQ(times[2], (NodeTimes{{0, 1}, {3, 7}, {7, 8}, {8, 9}, {11, 15}, {15, 16}}));
+    EXPECT_EQ(times[1], (NodeTimes{{0, 30}}));
+    EXPECT_EQ(closed_form_times(stage(1))[1], (NodeTime{1, 5}));  // alone it meets nobody
+    TimedProgram once = stage(1);
+    once.sections[0].repeat = 1;
+    EXPECT_THROW(closed_form_times(std::vector{stage(3), once}), Error);
+}
+
 TEST(ClosedForm, ComputeWaitsForItsGather) {
     const Plan plan =
         plan_of({on(Stream::gather, all_gather(64'000'000)), on(Stream::compute, work(1000), {0})});

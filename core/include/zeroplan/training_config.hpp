@@ -55,7 +55,7 @@ struct FsdpOptions {
     friend bool operator==(const FsdpOptions&, const FsdpOptions&) = default;
 };
 
-/// `training` of a scenario, every default filled in (rules/native-and-defaults: sections 1, 2).
+/// `training` of a scenario, every default filled in (docs/scenario.md has them).
 /// Sizes are counts; degrees are ≥ 1. Objects that no engine of this version reads are kept as JSON text so
 /// that they are not lost when the scenario is written back.
 struct TrainingConfig {

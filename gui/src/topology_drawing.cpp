@@ -25,7 +25,7 @@ std::vector<std::uint64_t> colours_in(const TopologyDrawing& drawing) {
 
 Topology topology_of(const Planned& planned, const std::vector<LinkLoad>& loads) {
     return {planned.plan->scenario.cluster, degrees_of(*planned.plan), planned.what_if, planned.sites,
-            link_classes(planned, loads)};
+            link_classes(planned, loads),   planned.sources.mesh};
 }
 
 std::uint64_t node_of(const Straggler& straggler, const ClusterSpec& cluster) {

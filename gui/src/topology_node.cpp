@@ -52,16 +52,24 @@ struct Grid {
     }
 };
 
-double row_units(const Topology& topology) {
+// Pairs can be shown where all GPUs stand in one row; else a bar stands for all of them.
+bool has_mesh(const Topology& topology, std::uint64_t rows) {
+    return !topology.mesh.empty() && rows == 1 && has_bus(topology);
+}
+
+double row_units(const Topology& topology, std::uint64_t rows) {
+    if (has_mesh(topology, rows)) return above_gpu + gpu + mesh_units(topology);
     return above_gpu + gpu + (has_bus(topology) || has_bridges(topology) ? above_bus + bus : 0);
 }
 
-QString bus_name(const ClusterSpec& cluster) {
-    switch (cluster.intra_node) {
+QString bus_name(const Topology& topology) {
+    switch (topology.cluster.intra_node) {
         case IntraNode::nvswitch:
             return QObject::tr("NVSwitch");
         case IntraNode::nvlink_mesh:
-            return QObject::tr("NVLink mesh; which pairs have links isn't in the topology");
+            return topology.mesh.empty()
+                       ? QObject::tr("NVLink mesh; which pairs have links isn't in the topology")
+                       : QObject::tr("NVLink mesh");
         case IntraNode::xgmi:
             return QObject::tr("xGMI, every pair");
         case IntraNode::nvlink_pairs:
@@ -69,7 +77,7 @@ QString bus_name(const ClusterSpec& cluster) {
         case IntraNode::shared_memory:
             break;
     }
-    return text(to_string(cluster.intra_node));
+    return text(to_string(topology.cluster.intra_node));
 }
 
 QString host_words(const ClusterSpec& cluster) {
@@ -100,7 +108,8 @@ public:
         whole.node = sketch_.node;
         const double first_row = draw_host();
         for (std::uint64_t row = 0; row < grid_.rows; ++row)
-            draw_row(row, first_row + static_cast<double>(row) * row_units(sketch_.topology) * unit());
+            draw_row(row,
+                     first_row + static_cast<double>(row) * row_units(sketch_.topology, grid_.rows) * unit());
         return frame;
     }
 
@@ -170,7 +179,7 @@ private:
             // Without another link to its neighbours this is the one that gpu:RANK names.
             sketch_.link(host_link(), {x(i - first), feed}, {x(i - first), y},
                          has_bus(sketch_.topology) ? 1 : gpu_link_factor(sketch_.topology.what_if, rank(i)));
-            if (has_bus(sketch_.topology))
+            if (has_bus(sketch_.topology) && !has_mesh(sketch_.topology, grid_.rows))
                 sketch_.link(LinkKind::gpu, {x(i - first), bottom},
                              {x(i - first), bottom + above_bus * unit()},
                              gpu_link_factor(sketch_.topology.what_if, rank(i)));
@@ -179,11 +188,14 @@ private:
         draw_tensor_groups(first, end, y);
         for (std::uint64_t i = first; i < end; ++i) draw_gpu(i, {x(i - first), y});
         if (row == 0) {
-            const double label_end = bottom + (above_bus + bus) * unit();
+            const double label_end = top + row_units(sketch_.topology, grid_.rows) * unit();
             if (has_bus(sketch_.topology)) sketch_.label(LinkKind::gpu, y, label_end);
             if (has_bridges(sketch_.topology)) sketch_.label(LinkKind::bridge, y, label_end);
         }
-        if (has_bus(sketch_.topology)) draw_bus(row, bottom + above_bus * unit());
+        if (has_mesh(sketch_.topology, grid_.rows))
+            draw_mesh(sketch_, left_, bottom, grid_.cell);
+        else if (has_bus(sketch_.topology))
+            draw_bus(row, bottom + above_bus * unit());
         if (has_bridges(sketch_.topology)) draw_bridges(first, end, bottom + above_bus * unit());
     }
 
@@ -235,10 +247,10 @@ private:
         const double begin = grid_.rows > 1 ? left_ - side + 4 : left_;
         const QRectF rect(begin, y, left_ + grid_.cell * static_cast<double>(grid_.columns) - begin,
                           bus * unit());
-        sketch_.box(BoxRole::bus, rect, row == 0 ? bus_name(sketch_.topology.cluster) : QString()).link =
+        sketch_.box(BoxRole::bus, rect, row == 0 ? bus_name(sketch_.topology) : QString()).link =
             LinkKind::gpu;
         if (row == 0) return;
-        const double above = y - row_units(sketch_.topology) * unit() + bus * unit();
+        const double above = y - row_units(sketch_.topology, grid_.rows) * unit() + bus * unit();
         sketch_.link(LinkKind::gpu, {begin + 2, above}, {begin + 2, y});
     }
 
@@ -267,7 +279,7 @@ private:
 double node_units(const Topology& topology, double width) {
     const Grid grid(topology, width);
     return padding + (has_network(topology) ? nic + below_nic : 0) + host +
-           static_cast<double>(grid.rows) * row_units(topology) + title;
+           static_cast<double>(grid.rows) * row_units(topology, grid.rows) + title;
 }
 
 QRectF draw_node(const Sketch& sketch, double top) {

@@ -24,6 +24,10 @@ double node_units(const Topology& topology, double width);
 /// Draws the node whole from `top` on; its frame.
 QRectF draw_node(const Sketch& sketch, double top);
 
+/// NVLinks between pairs of GPUs that stand in one row of `cell` pixels each from `left` on, below `y`.
+double mesh_units(const Topology& topology);
+void draw_mesh(const Sketch& sketch, double left, double y, double cell);
+
 double fabric_units(const Topology& topology, double width);
 /// Draws the fabric and its nodes in small from `top` on; the box that stands for the sketch's node.
 QRectF draw_fabric(const Sketch& sketch, double top);

@@ -125,6 +125,40 @@ TEST(TopologyDrawing, ANodeHasTheNicsThatItStates) {
     expect_apart_and_inside(more, "16 NICs");
 }
 
+TEST(TopologyDrawing, AMeshJoinsThePairsThatItsTopologyStates) {
+    Topology mesh = topology(1, 4);
+    mesh.cluster.intra_node = IntraNode::nvlink_mesh;
+    mesh.mesh = {{0, 1, 2}, {0, 3, 1}, {2, 3, 1}};
+    mesh.what_if.slow_links = {{SlowLinkKind::gpu, 2, 0.5}};
+    const TopologyDrawing drawing = topology_drawing(mesh, room, line, 0);
+    EXPECT_TRUE(of_role(drawing, BoxRole::bus).empty());
+    EXPECT_EQ(links(drawing, LinkKind::gpu), 3 * 4);  // down, across and up of four NVLinks
+    const auto gpus = of_role(drawing, BoxRole::gpu);
+    const auto joins = [&](std::size_t a, std::size_t b) {  // lines across from below one to below the other
+        return std::count_if(drawing.links.begin(), drawing.links.end(), [&](const DrawnLink& link) {
+            const auto below = [](const QPointF& end, const QRectF& gpu) {
+                return end.x() > gpu.left() && end.x() < gpu.right() && end.y() > gpu.bottom();
+            };
+            return link.link == LinkKind::gpu && link.from.y() == link.to.y() &&
+                   below(link.from, gpus[a].rect) && below(link.to, gpus[b].rect);
+        });
+    };
+    EXPECT_EQ(joins(0, 1), 2);
+    EXPECT_EQ(joins(0, 3), 1);
+    EXPECT_EQ(joins(2, 3), 1);
+    EXPECT_EQ(joins(1, 2), 0);
+    EXPECT_EQ(std::count_if(drawing.links.begin(), drawing.links.end(),
+                            [](const DrawnLink& link) { return link.factor == 0.5; }),
+              3);  // of 2 and 3
+    for (const DrawnLink& link : drawing.links) {
+        EXPECT_TRUE(of_role(drawing, BoxRole::frame).front().rect.contains(link.from));
+        EXPECT_TRUE(of_role(drawing, BoxRole::frame).front().rect.contains(link.to));
+    }
+    mesh.mesh.clear();  // a bar where the topology doesn't say
+    mesh.what_if = {};
+    EXPECT_EQ(of_role(topology_drawing(mesh, room, line, 0), BoxRole::bus).size(), 1U);
+}
+
 TEST(TopologyDrawing, BridgesJoinTheCards2iAnd2iPlus1) {
     const TopologyDrawing drawing = topology_drawing(topology(1, 8, IntraNode::nvlink_pairs), room, line, 0);
     const auto bridges = of_role(drawing, BoxRole::bus), gpus = of_role(drawing, BoxRole::gpu);

@@ -9,6 +9,7 @@
 #include "import/json_looks.hpp"
 #include "json/calibration_json.hpp"
 #include "json/gpu_json.hpp"
+#include "json/nvlink_mesh.hpp"
 #include "json/object_reader.hpp"
 #include "json/parse.hpp"
 #include "nearest.hpp"
@@ -36,8 +37,8 @@ constexpr std::string_view scenario_keys[] = {
     "topology",   "nodes", "gpus_per_node",     "gpus_used", "gpu",        "intra_node",
     "inter_node", "host",  "power_limit_watts", "nccl",      "calibration"};
 constexpr std::string_view topology_file_keys[] = {
-    "name", "description", "provider",   "note", "sources",           "nodes", "gpus_per_node",
-    "gpu",  "intra_node",  "inter_node", "host", "power_limit_watts", "fabric"};
+    "name", "description", "provider",   "note", "sources",           "nodes",  "gpus_per_node",
+    "gpu",  "intra_node",  "inter_node", "host", "power_limit_watts", "fabric", "nvlink_mesh"};
 
 void read_inter_node(const ObjectReader& reader, InterNode& inter_node) {
     reader.allow_only({"kind", "bytes_per_second_per_gpu", "nics_per_node", "sharp"});
@@ -100,6 +101,7 @@ ClusterSpec read_topology_text(std::string_view text, const std::string& file) {
         if (!reader.object("host")->has(key))
             reader.fail("host", fmt::format("a topology's host needs \"{}\"", key),
                         fmt::format("add \"{}\": a number", key));
+    (void)read_nvlink_mesh(reader, cluster);  // for drawings only: checked here, with the rest
     return cluster;
 }
 

@@ -6,6 +6,7 @@
 #include "embedded_files.hpp"
 #include "json/cluster_json.hpp"
 #include "json/gpu_json.hpp"
+#include "json/nvlink_mesh.hpp"
 #include "json/parse.hpp"
 #include "zeroplan/topology_sources.hpp"
 
@@ -45,6 +46,8 @@ TopologySources topology_sources(const ClusterSpec& cluster) {
     if (file.empty()) return sources;
     const ClusterSpec preset = read_cluster(json{{"topology", cluster.topology}}, {});
     if (preset.intra_node == cluster.intra_node) sources.intra_node = source_of(file, "intra_node");
+    if (preset.intra_node == cluster.intra_node && preset.gpus_per_node == cluster.gpus_per_node)
+        sources.mesh = read_nvlink_mesh(ObjectReader(file, {}), cluster);
     if (preset.inter_node == cluster.inter_node) sources.inter_node = source_of(file, "inter_node");
     if (preset.host.pcie_bytes_per_s == cluster.host.pcie_bytes_per_s)
         sources.pcie = source_of(file, "host.pcie_bytes_per_second");

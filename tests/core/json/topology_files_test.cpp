@@ -77,9 +77,12 @@ TEST_P(Topology, HasASourceForEveryFigureAndAFigureForEverySource) {
     const json sources = file().at("sources");
     const std::vector<std::string> figures = figures_of(file());
     // Three of the node, two of its network, five of its host; where GPUs share NICs, their number; what is
-    // public of the fabric between nodes.
-    const bool shares_nics = file().at("inter_node").contains("nics_per_node");
-    EXPECT_EQ(figures.size(), 10U + (file().contains("fabric") ? 1U : 0U) + (shares_nics ? 1U : 0U));
+    // public of the fabric between nodes; which GPUs of a mesh are joined.
+    std::size_t further = 0;
+    for (const bool stated : {file().at("inter_node").contains("nics_per_node"), file().contains("fabric"),
+                              file().contains("nvlink_mesh")})
+        further += stated ? 1 : 0;
+    EXPECT_EQ(figures.size(), 10 + further);
     for (const std::string& figure : figures) EXPECT_GT(source_of(figure).size(), 15U) << figure;
     for (const auto& [key, source] : sources.items())
         for (const std::string& name : names_in(key))

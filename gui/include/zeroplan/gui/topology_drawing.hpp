@@ -17,6 +17,7 @@ struct Topology {
     WhatIf what_if;
     FabricSites sites;  ///< nothing on a single switch
     std::vector<LinkClass> links;
+    std::vector<MeshLinks> mesh{};  ///< pairs of a node's GPUs, where its topology states them
 };
 Topology topology_of(const Planned& planned, const std::vector<LinkLoad>& loads);
 

@@ -85,64 +85,60 @@ void TopologyView::Painter::paint_link(const DrawnLink& link) {
     painter_.drawLine(link.from, link.to);
 }
 
-void TopologyView::Painter::paint_box(const DrawnBox& box) {
-    QPen pen(faint(110), 1);
-    QBrush brush(Qt::NoBrush);
-    QColor ink = ink_;
+// Outline, fill and words' ink of a box, by what it stands for.
+TopologyView::Painter::BoxColours TopologyView::Painter::colours_of(const DrawnBox& box) const {
+    const QPen plain(faint(110), 1);
     switch (box.role) {
         case BoxRole::frame:
-            pen = QPen(faint(110), 1.5);
-            brush = ground_;
-            break;
+            return {QPen(faint(110), 1.5), ground_, ink_};
         case BoxRole::gpu:
-        case BoxRole::cells:
-            brush = group_colour(box.colour, dark_);
-            ink = ink_on(brush.color());
-            if (box.role == BoxRole::cells) pen = Qt::NoPen;
-            break;
+        case BoxRole::cells: {
+            const QColor group = group_colour(box.colour, dark_);
+            return {box.role == BoxRole::cells ? QPen(Qt::NoPen) : plain, group, ink_on(group)};
+        }
         case BoxRole::host:
-            brush = faint(20);
-            break;
+            return {plain, faint(20), ink_};
         case BoxRole::nic:
-            brush = ground_;
-            break;
+            return {plain, ground_, ink_};
         case BoxRole::bus:
         case BoxRole::fabric_switch:
-            brush = view_.palette().color(QPalette::AlternateBase);
-            if (box.link) pen = QPen(link_colour(*box.link, box.factor), 1.5);
-            break;
+            return {box.link ? QPen(link_colour(*box.link, box.factor), 1.5) : plain,
+                    view_.palette().color(QPalette::AlternateBase), ink_};
         case BoxRole::node:
-            brush = ground_;
-            if (box.node == view_.rank_ / view_.topology_->cluster.gpus_per_node) pen = QPen(ink_, 2);
-            break;
+            return {is_shown(box) ? QPen(ink_, 2) : plain, ground_, ink_};
         case BoxRole::other_node:
-            brush = QBrush(faint(60), Qt::BDiagPattern);
-            break;
+            return {plain, QBrush(faint(60), Qt::BDiagPattern), ink_};
         case BoxRole::more:
         case BoxRole::free_node:
         case BoxRole::idle_gpu:
-            pen.setStyle(Qt::DashLine);
-            brush = box.role == BoxRole::more ? QBrush(ground_) : QBrush(Qt::NoBrush);
-            ink = view_.palette().color(QPalette::PlaceholderText);
-            break;
+            return {QPen(faint(110), 1, Qt::DashLine),
+                    box.role == BoxRole::more ? QBrush(ground_) : QBrush(Qt::NoBrush),
+                    view_.palette().color(QPalette::PlaceholderText)};
         case BoxRole::tensor_group:
-            pen = QPen(faint(150), 1.2);
-            break;
+            return {QPen(faint(150), 1.2), Qt::NoBrush, ink_};
     }
-    painter_.setPen(pen);
-    painter_.setBrush(brush);
+    return {plain, Qt::NoBrush, ink_};
+}
+
+bool TopologyView::Painter::is_shown(const DrawnBox& box) const {
+    return box.node == view_.rank_ / view_.topology_->cluster.gpus_per_node;
+}
+
+void TopologyView::Painter::paint_box(const DrawnBox& box) {
+    const BoxColours colours = colours_of(box);
+    painter_.setPen(colours.outline);
+    painter_.setBrush(colours.fill);
     if (box.role == BoxRole::cells)
-        painter_.fillRect(box.rect, brush);
+        painter_.fillRect(box.rect, colours.fill);
     else
         painter_.drawRoundedRect(box.rect, corner, corner);
-    const bool slow_own_node = box.role == BoxRole::node && is_slow(box) &&
-                               box.node == view_.rank_ / view_.topology_->cluster.gpus_per_node;
+    const bool slow_own_node = box.role == BoxRole::node && is_slow(box) && is_shown(box);
     if (slow_own_node || (box.role == BoxRole::gpu && box.rank == view_.rank_)) {
         painter_.setPen(QPen(ink_, 2));
         painter_.setBrush(Qt::NoBrush);
         painter_.drawRoundedRect(box.rect.adjusted(-2, -2, 2, 2), corner, corner);
     }
-    paint_words(box, ink);
+    paint_words(box, colours.ink);
     if (is_slow(box) && box.role != BoxRole::node) paint_factor(box);
 }
 

@@ -12,6 +12,15 @@ public:
     void paint();
 
 private:
+    struct BoxColours {
+        QPen outline;
+        QBrush fill;
+        QColor ink;
+    };
+
+    BoxColours colours_of(const DrawnBox& box) const;
+    /// The node in small of the one that is drawn whole.
+    bool is_shown(const DrawnBox& box) const;
     void paint_zoom();
     void paint_link(const DrawnLink& link);
     void paint_box(const DrawnBox& box);

@@ -13,11 +13,6 @@ bool is_expert(const Parameter& parameter) {
     return parameter.name.find(".experts.") != std::string::npos;
 }
 
-/// The pipeline's copy of a tied embedding gets a bucket of its own.
-bool is_shared_embedding(const Parameter& parameter) {
-    return parameter.name.ends_with("word_embeddings.weight");
-}
-
 }  // namespace
 
 MegatronStatePlan megatron_state_plan(const Scenario& scenario, const MegatronOptions& options) {
@@ -81,12 +76,13 @@ MegatronState::MegatronState(const StageModel& stage, const MegatronStatePlan& p
         if (model_.parameters[p].shared_with) buffer_of_[p] = buffer_of_[*model_.parameters[p].shared_with];
 }
 
+/// A tied embedding's copy has a bucket of its own on both of its stages, which then cut it alike; one that
+/// is tied inside a stage or not at all has none. source: LanguageModule.setup_embeddings_and_output_layer
+/// (shared_embedding), DistributedOptimizer._compute_per_buffer_param_layout
 void MegatronState::add_buffer(std::vector<std::uint32_t> members, std::uint64_t shards, bool bucketed,
                                bool experts) {
     std::vector<BufferedParameter> parameters;
-    for (const std::uint32_t p : members)
-        parameters.push_back(
-            {model_.parameters[p].numel, bucketed && is_shared_embedding(model_.parameters[p])});
+    for (const std::uint32_t p : members) parameters.push_back({model_.parameters[p].numel, tied_copy_ == p});
     MegatronBufferOptions options = plan_.buffer;
     options.data_parallel = shards;
     if (!bucketed) options.bucket_size.reset();

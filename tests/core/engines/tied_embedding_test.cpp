@@ -142,6 +142,30 @@ TEST(TiedEmbedding, MegatronLm2021Reduces16BitGradients) {
     expect_between_reductions_and_step(plan, 1, GroupKind::replica_group);
 }
 
+/// Where a parameter stands in the only chunk's gradient buffer of a stage.
+std::uint64_t offset_of(const Plan& plan, std::uint32_t stage, const std::string& name) {
+    const ModelSpec& model = model_of(plan, stage);
+    for (const UnitLayout& unit : layout_of(plan, stage).units)
+        if (unit.name == "buffer 0")
+            for (const PlacedParameter& placed : unit.parameters)
+                if (model.parameters[placed.parameter].name == name) return placed.offset;
+    ADD_FAILURE() << name;
+    return 0;
+}
+
+// Three ranks share the optimizer: buckets end at multiples of lcm(3, 128) = 384, parameters at those of 64.
+// The weight's 32,768 elements become 86 · 384 = 33,024, a third of which each rank owns on both stages.
+TEST(TiedEmbedding, MegatronCutsBothCopiesAlike) {
+    MegatronCase wanted{.pipeline = 2, .data = 3, .zero_stage = 1};
+    const Plan tied = make_plan(megatron_scenario("gpt", wanted));
+    EXPECT_EQ(offset_of(tied, 0, "embedding.word_embeddings.weight") % 384, 0U);
+    EXPECT_EQ(offset_of(tied, 1, "output_layer.weight"), 0U);
+    const std::string behind = "decoder.final_layernorm.bias";
+    EXPECT_EQ(offset_of(tied, 1, behind), 33024U);
+    wanted.tied = false;
+    EXPECT_EQ(offset_of(make_plan(megatron_scenario("gpt", wanted)), 1, behind), embedding);
+}
+
 TEST(TiedEmbedding, CountsAsTwiceHalfTheBufferSent) {
     const Plan plan = make_plan(megatron_scenario("gpt", {.pipeline = 2}));
     const CommunicationVolume& volume = plan.communication.at("all_reduce");

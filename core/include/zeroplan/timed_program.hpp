@@ -122,8 +122,8 @@ using TimedAt = std::function<std::vector<TimedProgram>(const WorkScale&)>;
 /// Their steps, with the interval of the slowest, in proportion.
 std::vector<StepTimeline> closed_form_steps(const TimedAt& timed);
 
-/// True if the programs are stages of a pipeline: their collectives stay inside a stage, and only transfers
-/// join them.
+/// True if the programs are stages of a pipeline: transfers join them, and the sums over the embedding group;
+/// their other collectives stay inside a stage.
 bool is_pipeline(const std::vector<TimedProgram>& programs);
 
 /// Whatever can execute programs that run side by side on the ranks of several rank groups.

@@ -16,7 +16,7 @@ using Channel = std::map<const TimedProgram*, std::size_t>;
 struct Meetings {
     std::map<std::uint32_t, Channel> channels;
     /// Sums over the embedding group that each program has come to: the first stage and the last meet in
-    /// them.
+    /// them, all of their programs where ranks of one stage run different ones.
     std::map<const TimedProgram*, std::size_t> embedding_sums;
     bool empty() const { return channels.empty() && embedding_sums.size() < 2; }
 };

@@ -2,6 +2,7 @@
 
 #include "topology_sketch.hpp"
 #include "tree_slots.hpp"
+#include "zeroplan/fabric_sites.hpp"
 #include "zeroplan/gui/text.hpp"
 
 // The switches above the nodes, from the top: core or spine, pods, leaves; then the nodes in small.
@@ -183,7 +184,7 @@ private:
 
     // A leaf switch for each NIC of a node; the last one drawn stands for those there is no room for.
     std::vector<QRectF> rail_rects(const QRectF& group) const {
-        const auto nics = sketch_.topology.cluster.gpus_per_node;
+        const auto nics = nics_in_use(sketch_.topology.cluster);
         const auto shown =
             std::clamp<std::uint64_t>(static_cast<std::uint64_t>(group.width() / least_rail), 1, nics);
         std::vector<QRectF> rects;
@@ -196,7 +197,7 @@ private:
 
     QString switch_words(std::uint64_t leaf, std::size_t index, std::size_t shown) const {
         if (!rails_) return QObject::tr("leaf %1").arg(leaf);
-        const auto nics = sketch_.topology.cluster.gpus_per_node;
+        const auto nics = nics_in_use(sketch_.topology.cluster);
         if (shown == nics || index + 1 < shown) return QString("r%1").arg(index);
         return index == 0 ? QObject::tr("%1 rails").arg(nics) : QString("…");
     }

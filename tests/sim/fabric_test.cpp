@@ -182,6 +182,22 @@ TEST(Fabrics, CarryAnAllToAllFromEachToEach) {
     EXPECT_NEAR(step_time(plan, on_fabric(torus({5}))), cost.start_s() + 6 * nic_bytes / 200e9, 1e-9);
 }
 
+/// Two GPUs a NIC of twice the rate: half as many rails, each twice as fast.
+TEST(Fabrics, HaveARailForEachNicOfANode) {
+    Plan shared = gathering(4);
+    shared.scenario.cluster.inter_node.nics_per_node = 4;
+    for (const PlacementKind kind : {PlacementKind::packed, PlacementKind::spread}) {
+        const WhatIf rails = on_fabric(tree(FabricKind::rail_optimised, 2, 4), {kind, {}});
+        EXPECT_NEAR(step_time(shared, rails), step_time(gathering(4), rails), 1e-9);
+        const LinkLoad uplink = simulate(shared, rails).step.links.back();
+        EXPECT_EQ(uplink.links, 8U);
+        EXPECT_DOUBLE_EQ(uplink.bytes_per_s, 2 * 25e9);
+    }
+    shared.scenario.cluster.inter_node.nics_per_node = 16;  // two a GPU, which are one
+    EXPECT_EQ(simulate(shared, on_fabric(tree(FabricKind::rail_optimised, 2, 4))).step.links.back().links,
+              16U);
+}
+
 TEST(Fabrics, ShowTheLoadOfTheirLinks) {
     const CollectiveCost cost = cost_of(gathering(4));
     const double edge = 8 * cost.nic_weight * cost.unit_bytes;

@@ -112,8 +112,15 @@ FabricSites place_jobs(const WhatIf& what_if, std::uint64_t nodes, std::uint64_t
     return sites;
 }
 
+std::uint64_t nics_in_use(const ClusterSpec& cluster) {
+    const std::uint64_t stated = cluster.inter_node.nics_per_node;
+    return stated > 0 ? std::min(stated, cluster.gpus_per_node) : cluster.gpus_per_node;
+}
+
 FabricRoutes fabric_routes(const WhatIf& what_if, const ClusterSpec& cluster, std::uint64_t nodes) {
-    return {fabric_of(what_if), nodes, cluster.gpus_per_node, link_rates(cluster).nic_bytes_per_s,
+    const std::uint64_t nics = nics_in_use(cluster);
+    const double gpus_a_nic = static_cast<double>(cluster.gpus_per_node) / static_cast<double>(nics);
+    return {fabric_of(what_if), nodes, nics, link_rates(cluster).nic_bytes_per_s * gpus_a_nic,
             relays(cluster)};
 }
 

@@ -5,6 +5,9 @@
 
 #include <fmt/format.h>
 
+#include "cost/nccl_tables.hpp"
+#include "zeroplan/fabric_sites.hpp"
+
 namespace zeroplan {
 namespace {
 
@@ -21,7 +24,6 @@ constexpr Range context_mib{300, 450, 600};
 // channels".
 constexpr Range nvlink_channels{16, 24, 32};
 constexpr Range pcie_channels{2, 4, 8};
-constexpr std::uint64_t nvls_channels = 16;
 // Host processes: library buffers, thread stacks and staging; 5.0 to 5.6 MiB were measured beside 69 to 101
 // MiB of data.
 constexpr Range host_process_mib{4, 6, 10};
@@ -96,13 +98,15 @@ void add_if_chosen(RuntimeMemory& memory, const Communicators& communicators, co
     memory.constants.push_back(constant(name, bytes, "B", source, "assumption"));
 }
 
-void add_nvls(RuntimeMemory& memory, std::uint64_t communicators, std::uint64_t node_ranks) {
-    const Bytes buffers = checked_product(2 * nvls_channels, node_ranks) * Bytes{mib};
+void add_nvls(RuntimeMemory& memory, std::uint64_t communicators, std::uint64_t node_ranks,
+              std::uint64_t channels) {
+    const Bytes buffers = checked_product(2 * channels, node_ranks) * Bytes{mib};
     memory.expected += communicators * buffers;
     memory.high += communicators * buffers;
     memory.constants.push_back(constant("nccl_nvls_bytes", buffers.count(), "B",
-                                        "of each communicator, NCCL 2.28.9: 16 NVLS channels of 2 MiB a rank "
-                                        "of the node; none if NVLS is off",
+                                        fmt::format("of each communicator, NCCL 2.28.9: {} NVLS channels of "
+                                                    "2 MiB a rank of the node; none if NVLS is off",
+                                                    channels),
                                         "exact rule"));
 }
 
@@ -123,11 +127,17 @@ void add_rings(RuntimeMemory& memory, const Communicators& communicators, const 
         "assumption"));
 }
 
+std::uint64_t nvls_channels(const ClusterSpec& cluster, std::uint64_t node_ranks) {
+    return static_cast<std::uint64_t>(nccl::nvls_channels(nccl::generation(cluster.gpu.compute_capability),
+                                                          nodes_in_use(cluster), node_ranks,
+                                                          stated_nic_bytes_per_s(cluster) / 1e9));
+}
+
 /// NCCL opens as many as its graph has, where that is known.
 Range channels_of(const ClusterSpec& cluster) {
     Range range = cluster.intra_node == IntraNode::pcie ? pcie_channels : nvlink_channels;
     if (const auto& ring = cluster.calibration.ring) {
-        const auto count = static_cast<std::uint64_t>(ring->count);
+        const auto count = 2 * static_cast<std::uint64_t>(ring->count);  // each is built twice
         range = {count, count, count};
     }
     return calibrated(cluster.calibration, "nccl_channels", 1, range);
@@ -153,7 +163,7 @@ RuntimeMemory device_runtime(const Scenario& scenario, const Communicators& comm
     const std::uint64_t node_ranks = std::min(cluster.gpus_per_node, scenario.world_size());
     const bool nvls =
         cluster.intra_node == IntraNode::nvswitch && cluster.gpu.compute_capability >= 90 && node_ranks > 1;
-    if (nvls) add_nvls(memory, communicators.count, node_ranks);
+    if (nvls) add_nvls(memory, communicators.count, node_ranks, nvls_channels(cluster, node_ranks));
     const bool several_nodes = scenario.world_size() > node_ranks;
     if (several_nodes)
         add_if_chosen(

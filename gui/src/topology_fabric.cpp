@@ -2,7 +2,7 @@
 
 #include "topology_sketch.hpp"
 #include "tree_slots.hpp"
-#include "zeroplan/fabric_sites.hpp"
+#include "zeroplan/collective_cost.hpp"
 #include "zeroplan/gui/text.hpp"
 
 // The switches above the nodes, from the top: core or spine, pods, leaves; then the nodes in small.

@@ -43,6 +43,10 @@ struct LinkRates {
     friend bool operator==(const LinkRates&, const LinkRates&) = default;
 };
 LinkRates link_rates(const ClusterSpec& cluster);
+/// NICs of a node that its GPUs send over: several of one GPU are one.
+std::uint64_t nics_in_use(const ClusterSpec& cluster);
+/// What each of them states, whatever the network makes of it.
+double stated_nic_bytes_per_s(const ClusterSpec& cluster);
 /// What reports call the link between the GPUs of a node, and the bridge of a pair.
 std::string intra_node_link_name(const ClusterSpec& cluster);
 inline constexpr const char* bridge_name = "nvlink bridge";

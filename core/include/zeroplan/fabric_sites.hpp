@@ -37,8 +37,6 @@ std::uint64_t nodes_in_use(const ClusterSpec& cluster);
 /// switch.
 FabricSites place_jobs(const WhatIf& what_if, std::uint64_t nodes, std::uint64_t background_nodes);
 
-/// NICs of a node that its GPUs send over: several of one GPU are one.
-std::uint64_t nics_in_use(const ClusterSpec& cluster);
 /// Of the fabric between `nodes` nodes of the cluster.
 FabricRoutes fabric_routes(const WhatIf& what_if, const ClusterSpec& cluster, std::uint64_t nodes);
 

@@ -99,7 +99,7 @@ struct Constants {
                                      assumption};
     Constant xgmi_efficiency{"xgmi_efficiency", 0.8, "1", "taken as NVLink's", assumption};
     Constant bridge_bytes_per_s{
-        "nvlink_bridge_bytes_per_s", 146e9, "B/s",
+        "nvlink_bridge_bytes_per_s", 145e9, "B/s",
         "NVLink bridges of a pair of PCIe cards: all-reduce reaches 116 GB/s on two H100 "
         "PCIe (NVIDIA/nccl#1161), of 300 by the data sheet",
         calibrated};

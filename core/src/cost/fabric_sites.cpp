@@ -112,11 +112,6 @@ FabricSites place_jobs(const WhatIf& what_if, std::uint64_t nodes, std::uint64_t
     return sites;
 }
 
-std::uint64_t nics_in_use(const ClusterSpec& cluster) {
-    const std::uint64_t stated = cluster.inter_node.nics_per_node;
-    return stated > 0 ? std::min(stated, cluster.gpus_per_node) : cluster.gpus_per_node;
-}
-
 FabricRoutes fabric_routes(const WhatIf& what_if, const ClusterSpec& cluster, std::uint64_t nodes) {
     const std::uint64_t nics = nics_in_use(cluster);
     const double gpus_a_nic = static_cast<double>(cluster.gpus_per_node) / static_cast<double>(nics);

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <string>
 
 #include "cost/constants.hpp"
@@ -52,6 +53,16 @@ std::string intra_node_link_name(const ClusterSpec& cluster) {
     const std::string& link = cluster.gpu.link;
     if (cluster.intra_node == IntraNode::nvlink_pairs && link.starts_with("nvlink")) return "pcie";
     return link.empty() ? "intra-node link" : link;
+}
+
+std::uint64_t nics_in_use(const ClusterSpec& cluster) {
+    const std::uint64_t stated = cluster.inter_node.nics_per_node;
+    return stated > 0 ? std::min(stated, cluster.gpus_per_node) : cluster.gpus_per_node;
+}
+
+double stated_nic_bytes_per_s(const ClusterSpec& cluster) {
+    return cluster.inter_node.bytes_per_s_per_gpu * static_cast<double>(cluster.gpus_per_node) /
+           static_cast<double>(nics_in_use(cluster));
 }
 
 LinkRates link_rates(const ClusterSpec& cluster) {

@@ -44,13 +44,14 @@ double raised_gb(double inter_gb, double most_gb, Generation gpu) {
 }  // namespace
 
 Channels find_channels(const GroupPlacement& placement, Generation gpu, const LinkRates& rates,
-                       std::uint64_t nics) {
+                       const Nics& nics) {
     const double link_gb = rates.intra_node_bytes_per_s / giga;
     const bool across = placement.nodes > 1;
     const auto speeds = channel_speeds_gb(gpu, across);
-    const auto links = static_cast<double>(nics);
-    const double nic_gb = rates.nic_bytes_per_s / giga * static_cast<double>(placement.rails) / links;
-    Channels found = across ? fastest(speeds, links, nic_gb) : fastest(speeds, 1, link_gb);
+    Channels found = across ? fastest(speeds, static_cast<double>(nics.count), nics.gb_per_s)
+                            : fastest(speeds, 1, link_gb);
+    // What is known of a bridge is what collectives reach on it: no speed of the ladder rounds that down.
+    if (!across && placement.bridged) found.gb_per_s = link_gb / found.count;
     if (across && placement.ranks_per_node > 1) {
         const auto local = static_cast<double>(placement.ranks_per_node);
         found.gb_per_s = std::min(found.gb_per_s, link_gb * local / (local - 1) / found.count);

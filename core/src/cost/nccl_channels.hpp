@@ -9,10 +9,14 @@ struct Channels {
     double count = 0, gb_per_s = 0;
     double bus_gb_per_s() const { return count * gb_per_s; }
 };
-/// Between nodes on `nics` NICs of a node, which have `rates`' rate of all of its ranks together.
-/// source: graph/search.cc, graph/connect.cc (NCCL 2.30)
+/// NICs of a node that a communicator reaches, and what each of them states.
+struct Nics {
+    std::uint64_t count = 0;
+    double gb_per_s = 0;
+};
+/// Between nodes on the node's `nics`. source: graph/search.cc, graph/connect.cc (NCCL 2.30)
 Channels find_channels(const GroupPlacement& placement, Generation gpu, const LinkRates& rates,
-                       std::uint64_t nics);
+                       const Nics& nics);
 
 /// Channels between nodes whose speed inside a node is another one.
 struct TwoSpeeds {

@@ -24,32 +24,26 @@ LinkRates rates_of(const GroupPlacement& placement, const ClusterSpec& cluster) 
     return rates;
 }
 
+/// Nobody says which GPU is near which NIC: a communicator reaches the share of its GPUs, one at least. It
+/// has them for itself where NCCL looks for channels; that others send over them, too, the flow has to bear.
+Nics nics_of(const GroupPlacement& placement, const ClusterSpec& cluster) {
+    const std::uint64_t gpus = cluster.gpus_per_node, nics = nics_in_use(cluster);
+    return {(placement.rails * nics + gpus - 1) / gpus, stated_nic_bytes_per_s(cluster) / giga};
+}
+
 /// As searched, or as the machine's own graph has them for communicators of all GPUs of a node.
 Channels channels_of(const GroupPlacement& placement, Generation gpu, const LinkRates& rates,
-                     const ClusterSpec& cluster, std::uint64_t nics) {
+                     const ClusterSpec& cluster, const Nics& nics) {
     const auto& ring = cluster.calibration.ring;
-    if (!ring || placement.ranks_per_node != cluster.gpus_per_node) {
-        // NCCL searches with the speed that a NIC states, whatever the network makes of it.
-        LinkRates stated = rates;
-        if (placement.nodes > 1) stated.nic_bytes_per_s = cluster.inter_node.bytes_per_s_per_gpu;
-        return find_channels(placement, gpu, stated, nics);
-    }
+    if (!ring || placement.ranks_per_node != cluster.gpus_per_node)
+        return find_channels(placement, gpu, rates, nics);
     return {ring->count, (placement.nodes > 1 ? ring->inter_bytes_per_s : ring->intra_bytes_per_s) / giga};
 }
 
-/// Nobody says which GPU is near which NIC: a communicator has the share of its GPUs.
-std::uint64_t nics_of(const GroupPlacement& placement, const ClusterSpec& cluster) {
-    const std::uint64_t nics = cluster.inter_node.nics_per_node;
-    if (nics == 0) return placement.rails;
-    return std::max<std::uint64_t>(1, placement.rails * nics / cluster.gpus_per_node);
-}
-
-/// As NCCL's own log says ("24 coll channels"), or twice those searched: each ring is built once more.
-/// source: graph/connect.cc, ncclTopoPostset
-double kernel_channels_of(const Channels& searched, const ClusterSpec& cluster) {
-    const auto& measured = cluster.calibration.constants;
-    const auto logged = measured.find("nccl_channels");
-    return logged != measured.end() ? logged->second : std::min(max_channels, 2 * searched.count);
+/// "24 coll channels" of NCCL's log, if somebody has read it; else 0.
+double logged_channels(const Calibration& calibration) {
+    const auto found = calibration.constants.find("nccl_channels");
+    return found != calibration.constants.end() ? found->second : 0;
 }
 
 double log2_floor(std::uint64_t n) {
@@ -71,20 +65,10 @@ Law::Law(const GroupPlacement& placement, const ClusterSpec& cluster)
       sharp_(cluster.inter_node.sharp),
       nics_(nics_of(placement, cluster)),
       channels_(channels_of(placement, gpu_, rates_, cluster, nics_)),
-      kernel_channels_(kernel_channels_of(channels_, cluster)) {}
-
-/// source: transport/nvls.cc, ncclNvlsInit
-double Law::nvls_channels() const {
-    if (gpu_ != Generation::blackwell) return 16;
-    return across_nodes() ? 32 : 24;
-}
-
-double Law::nic_gb() const {
-    return rates_.nic_bytes_per_s / giga * static_cast<double>(placement_.rails) / static_cast<double>(nics_);
-}
+      logged_channels_(logged_channels(cluster.calibration)) {}
 
 std::uint64_t Law::heads() const {
-    return std::min({collnet_max_ranks, placement_.rails, nics_});
+    return std::min({collnet_max_ranks, placement_.rails, nics_.count});
 }
 
 double Law::ring_steps(CollectiveKind kind) const {

@@ -29,11 +29,14 @@ public:
     }
     bool has_collnet_direct() const { return has_collnet_chain() && nvswitch_; }
     /// Of a node, that the communicator has by its share of the GPUs.
-    std::uint64_t nics() const { return nics_; }
-    double nic_gb() const;
-    /// Thread blocks of a kernel of rings or trees, of all collectives that are large.
-    double kernel_channels() const { return kernel_channels_; }
+    std::uint64_t nics() const { return nics_.count; }
+    double nic_gb() const { return nics_.gb_per_s; }
+    /// Thread blocks of a kernel: of rings, trees and CollNet, of NVLS, of one message, and of messages to
+    /// all.
+    double kernel_channels() const;
     double nvls_channels() const;
+    double message_channels() const;
+    double all_to_all_channels() const;
     /// GPUs of a node that talk to the switches, each over a NIC of its own.
     std::uint64_t heads() const;
     /// What switches gather and scatter goes from each GPU to its own NIC: all of them have to be heads.
@@ -70,9 +73,9 @@ private:
     Hardware intra_;
     LinkRates rates_;
     bool nvswitch_, ll128_, nvls_, sharp_;
-    std::uint64_t nics_;
+    Nics nics_;
     Channels channels_;
-    double kernel_channels_;
+    double logged_channels_;
 };
 
 }  // namespace zeroplan::nccl

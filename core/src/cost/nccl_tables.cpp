@@ -113,6 +113,14 @@ double nvls_efficiency(Generation gpu) {
     return nvls_efficiencies[index(gpu)];
 }
 
+double nvls_channels(Generation gpu, std::uint64_t nodes, std::uint64_t ranks_per_node, double nic_gb) {
+    constexpr double fast = 96, slow = 48, most = 32, fewer = 24;
+    if (gpu != Generation::blackwell) return 16;
+    if (nodes == 1) return fewer;
+    if (nodes == 2 || nic_gb < slow) return most;
+    return nic_gb >= fast && ranks_per_node > 8 ? most : fewer;
+}
+
 std::span<const double> channel_speeds_gb(Generation gpu, bool across_nodes) {
     if (gpu == Generation::blackwell) {
         if (across_nodes) return blackwell_inter;

@@ -42,8 +42,8 @@ inline constexpr std::uint64_t collnet_least_nodes = 2;
 
 /// Of one communicator (MAXCHANNELS).
 inline constexpr double max_channels = 64;
-/// NCCL_NCHANNELS_PER_NET_PEER.
-inline constexpr double channels_a_network_peer = 2;
+/// Of NVLS. source: src/transport/nvls.cc, ncclNvlsTuning
+double nvls_channels(Generation gpu, std::uint64_t nodes, std::uint64_t ranks_per_node, double nic_gb);
 
 /// Cost of driving the network proxy in every step of a ring, Intel host.
 inline constexpr double net_overhead_us = 1.0;

@@ -19,7 +19,7 @@ ClusterSpec h100_pcie() {
 TEST(BridgedPairs, HaveTheirBridgeBesidePcie) {
     const LinkRates rates = link_rates(h100_pcie());
     EXPECT_DOUBLE_EQ(rates.intra_node_bytes_per_s, 64e9 * 0.75);
-    EXPECT_DOUBLE_EQ(rates.bridge_bytes_per_s, 146e9 * 0.824);
+    EXPECT_DOUBLE_EQ(rates.bridge_bytes_per_s, 145e9 * 0.824);
     EXPECT_EQ(link_rates(test::test_cluster(1)).bridge_bytes_per_s, 0);
 }
 

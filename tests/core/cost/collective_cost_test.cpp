@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "core/cost/tiny_plan.hpp"
 
 namespace zeroplan {
@@ -266,6 +268,27 @@ TEST(CollectiveCost, TwoNodesReduceByTreesAsFastAsTheirNvlink) {
     const CollectiveCost ring = collective_cost(CollectiveKind::all_reduce, bytes, placement, cluster,
                                                 {CollectiveAlgorithm::ring, {}});
     EXPECT_NEAR(ring.cap_bytes_per_s, 48e9 * 8 / 15, 1);
+}
+
+/// p4de again: of fewer GPUs of a node NCCL finds the channels of the NICs that they reach, and the flow has
+/// their share of these.
+TEST(CollectiveCost, FewRanksANodeHaveTheirShareOfNicsThatOthersUseToo) {
+    ClusterSpec cluster = test::test_cluster(2);
+    cluster.gpu.compute_capability = 80;
+    cluster.inter_node = {.kind = InterNodeKind::efa, .bytes_per_s_per_gpu = 6.25e9, .nics_per_node = 4};
+    const auto gather = [&](std::uint64_t local) {
+        return collective_cost(CollectiveKind::all_gather, Bytes{1'600'000'000}, {2 * local, 2, local, local},
+                               cluster, {CollectiveAlgorithm::ring, {}});
+    };
+    for (const std::uint64_t local : {1U, 2U, 3U, 8U}) {
+        const auto ranks = static_cast<double>(2 * local);
+        const double nics = std::ceil(static_cast<double>(local) / 2);
+        EXPECT_NEAR(gather(local).cap_bytes_per_s, 12e9 * nics * ranks / (ranks - 1), 1) << local;
+        EXPECT_NEAR(gather(local).transfer_s,
+                    1.6e9 * (ranks - 1) / ranks / std::min(12e9 * nics, 6.25e9 * static_cast<double>(local)),
+                    1e-9)
+            << local;
+    }
 }
 
 /// NCCL looks for channels of the 12.5 GB/s that an Omni-Path NIC states, and the flow gets 0.2356 of them.

@@ -25,9 +25,34 @@ TEST(NcclOccupancy, HasAThreadBlockForEachChannel) {
               16);
 }
 
-TEST(NcclOccupancy, IsTwoChannelsForAMessageOverTheNetwork) {
-    EXPECT_EQ(message_cost(large, true, test::test_cluster(2)).channels, 2);
-    EXPECT_EQ(message_cost(large, false, test::test_cluster(2)).channels, 24);
+/// 14 GB/s a channel over the network, powers of two; all channels over NVLink.
+TEST(NcclOccupancy, IsWhatFillsTheNicForAMessage) {
+    ClusterSpec cluster = test::test_cluster(2);
+    EXPECT_EQ(message_cost(large, true, cluster).channels, 4);
+    cluster.inter_node.bytes_per_s_per_gpu = 12.5e9;
+    EXPECT_EQ(message_cost(large, true, cluster).channels, 1);
+    EXPECT_EQ(message_cost(large, false, cluster).channels, 32);
+    EXPECT_EQ(of(CollectiveKind::all_to_all, two_nodes, test::test_cluster(2)).channels, 16);
+    cluster.intra_node = IntraNode::pcie;
+    EXPECT_EQ(message_cost(large, false, cluster).channels, 2);
+}
+
+TEST(NcclOccupancy, OfOneRankANodeIsFourChannelsForEachOfItsRings) {
+    // One channel of 48 GB/s, twice and twice again.
+    EXPECT_EQ(of(CollectiveKind::all_gather, {4, 4, 1, 1}, test::test_cluster(4)).channels, 4);
+}
+
+TEST(NcclOccupancy, OfNvlsOnBlackwellHangsOnTheNetwork) {
+    ClusterSpec cluster = test::test_cluster(2);
+    cluster.gpu.compute_capability = 100;
+    const auto channels = [&](std::uint64_t nodes) {
+        const GroupPlacement placement{.ranks = 8 * nodes, .nodes = nodes, .ranks_per_node = 8, .rails = 8};
+        const auto algorithm = nodes > 1 ? CollectiveAlgorithm::nvls_tree : CollectiveAlgorithm::nvls;
+        return of(CollectiveKind::all_reduce, placement, cluster, algorithm).channels;
+    };
+    EXPECT_EQ(channels(1), 24);
+    EXPECT_EQ(channels(2), 32);
+    EXPECT_EQ(channels(4), 24);
 }
 
 TEST(NcclOccupancy, TakesTheChannelsOfTheClustersOwnLog) {

@@ -12,10 +12,11 @@ namespace zeroplan {
 /// A steady step as MLCommons Chakra execution traces, which ASTRA-sim and others replay: one trace a rank,
 /// a stream of length-delimited protobuf messages, GlobalMetadata and then one Node for each piece of work
 /// between two waits. A node depends on the one before it on its stream and on what it waits for, so that the
-/// graph is the one that zeroplan itself times. Computation carries its predicted duration; collectives carry
-/// type, the bytes that a rank puts in, and the communicator's number as pg_name; pipeline messages their
-/// ranks. Durations are whole microseconds, as the format has them.
-/// source: mlcommons/chakra schema/protobuf/et_def.proto and et_feeder (types of the attributes)
+/// graph is the one that zeroplan itself times. Computation carries the duration that it has alone: what
+/// collectives beside it slow it down by, the format has no place for, and a replay is that much shorter.
+/// Collectives carry type, the bytes that a rank puts in, and the communicator's number as pg_name; pipeline
+/// messages their ranks. Durations are whole microseconds, as the format has them. source: mlcommons/chakra
+/// schema/protobuf/et_def.proto and et_feeder (types of the attributes)
 class ChakraTraces {
 public:
     /// Throws what time_program() throws.

@@ -28,13 +28,16 @@ struct WorkTime {
 
 /// Shares of a GPU that work cannot have.
 struct GpuShares {
-    double multiprocessors = 0, memory = 0;
+    double multiprocessors = 0;
+    double local_memory = 0, network_memory = 0;  ///< of its rate: by what stays in a node, and what doesn't
 
-    /// Of collectives that run at the same time: each has its thread blocks, but what they move all passes
-    /// the GPU's links, which carry no more for two than for the faster one.
+    double memory() const { return local_memory + network_memory; }
+    /// Of collectives that run at the same time: each has its thread blocks, but those of a kind share the
+    /// GPU's link or NIC, which carries no more for two than for the faster one.
     void add(const GpuShares& other) {
         multiprocessors += other.multiprocessors;
-        memory = std::max(memory, other.memory);
+        local_memory = std::max(local_memory, other.local_memory);
+        network_memory = std::max(network_memory, other.network_memory);
     }
     friend bool operator==(const GpuShares&, const GpuShares&) = default;
 };

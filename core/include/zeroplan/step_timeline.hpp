@@ -31,7 +31,7 @@ struct StepTimeline {
     double offload_s = 0;                ///< sum of copies to and from the host and of its work
     double exposed_offload_s = 0;        ///< step time in which only those run
     double bubble_s = 0;                 ///< step time in which nothing runs
-    double slowed_s = 0;  ///< how much longer work takes for collectives beside it; sum, in compute_s
+    double slowed_s = 0;           ///< how much longer work takes for collectives beside it; sum over streams
     double low_s = 0, high_s = 0;  ///< interval of step_time_s
     std::string fidelity;          ///< "closed form", "coupled flows"
     friend bool operator==(const StepTimeline&, const StepTimeline&) = default;

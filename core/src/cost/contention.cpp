@@ -48,13 +48,15 @@ GpuCapacity gpu_capacity(const ClusterSpec& cluster) {
 
 GpuShares shares_of(const CollectiveCost& cost, double seconds, const GpuCapacity& gpu) {
     if (!(gpu.blocks > 0) || !(seconds > 0)) return {};
-    return {cost.channels / gpu.blocks, cost.memory_bytes / seconds / gpu.memory_bytes_per_s};
+    const double memory = cost.memory_bytes / seconds / gpu.memory_bytes_per_s;
+    const bool crosses_nodes = cost.nic_weight > 0;
+    return {cost.channels / gpu.blocks, crosses_nodes ? 0 : memory, crosses_nodes ? memory : 0};
 }
 
 double slow_down(const WorkTime& work, const GpuShares& taken) {
     if (!(work.seconds > 0)) return 1;
     const double more = work.multiprocessor_s * (longer(taken.multiprocessors) - 1) +
-                        work.memory_s * (longer(taken.memory) - 1);
+                        work.memory_s * (longer(taken.memory()) - 1);
     return 1 + more / work.seconds;
 }
 

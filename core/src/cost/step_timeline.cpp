@@ -183,7 +183,7 @@ private:
                                 const TimedItem& item, const NodeTime& time, double shift) {
         const TimedNode& node = section.nodes[item.node];
         const bool whole = node.collective != no_collective || !(node.seconds > 0);
-        // Operations of a node are slowed down alike.
+        // A node's operations share out what it was slowed down by, wherever in it the collectives ran.
         const double longer = whole ? 1 : (time.end_s - time.start_s) / node.seconds;
         return {.section = s,
                 .iteration = iteration,

@@ -42,7 +42,8 @@ bool is_share(const std::string& name) {
 double least_of(const std::string& name) {
     if (is_share(name)) return least_share;
     if (name.ends_with("_per_s")) return least_rate;
-    return name.ends_with("_s") || name.ends_with("_bytes") ? 0 : least_figure;
+    const bool may_be_none = name.ends_with("_s") || name.ends_with("_bytes") || name.ends_with("_accesses");
+    return may_be_none ? 0 : least_figure;
 }
 
 /// Nothing reaches more than all of a rate; counts are whole.

@@ -1,6 +1,7 @@
 #include "json/gpu_json.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -55,6 +56,15 @@ double required_figure(const ObjectReader& reader, std::string_view key, double 
     return *value;
 }
 
+std::uint32_t read_multiprocessors(const ObjectReader& reader) {
+    const std::optional<double> count = figure(reader, "multiprocessors", most_multiprocessors);
+    if (!count) return 0;
+    if (*count < 1 || *count != std::floor(*count))
+        reader.fail("multiprocessors", fmt::format("multiprocessors is {}, but they are counted", *count),
+                    "give a whole number as 132, or leave it out");
+    return static_cast<std::uint32_t>(*count);
+}
+
 GpuSpec read_figures(const json& value, const ErrorPlace& place) {
     const ObjectReader reader(value, place);
     std::vector<std::string_view> keys{"name",
@@ -87,8 +97,7 @@ GpuSpec read_figures(const json& value, const ErrorPlace& place) {
         reader.fail_unknown_word("link", gpu.link, link_words);
     gpu.compute_capability =
         static_cast<std::uint32_t>(reader.integer("compute_capability", 0, 9999).value_or(0));
-    gpu.multiprocessors =
-        static_cast<std::uint32_t>(figure(reader, "multiprocessors", most_multiprocessors).value_or(0));
+    gpu.multiprocessors = read_multiprocessors(reader);
     return gpu;
 }
 

@@ -31,7 +31,9 @@ std::vector<MeshLinks> read_nvlink_mesh(const ObjectReader& topology, const Clus
         if (!pair.is_array() || pair.size() != 3 || !std::all_of(pair.begin(), pair.end(), whole))
             fail(topology, pair.dump(), "is not three whole numbers");
         const MeshLinks one{pair[0], pair[1], pair[2]};
-        if (one.a >= one.b || one.b >= cluster.gpus_per_node || one.links == 0 || one.links > most_links)
+        if (one.links == 0 || one.links > most_links)
+            fail(topology, pair.dump(), fmt::format("has {} links, of at most {}", one.links, most_links));
+        if (one.a >= one.b || one.b >= cluster.gpus_per_node)
             fail(topology, pair.dump(),
                  fmt::format("joins no two GPUs of a node of {}", cluster.gpus_per_node));
         if (std::any_of(mesh.begin(), mesh.end(),

@@ -60,12 +60,12 @@ void add_time(TextPage& page, const SimReport& report, const StepTimeline& slowe
                    bar(step > 0 ? seconds / step : 0, bar_width)});
     };
     row("computing", slowest.compute_s);
-    if (slowest.slowed_s > 0) row("  of it, slowed by collectives beside it", slowest.slowed_s);
     row("communicating only (exposed)", slowest.exposed_communication_s);
     if (slowest.offload_s > 0) row("copying and host work only", slowest.exposed_offload_s);
     row("idle", slowest.bubble_s);
     table.rule();
     row("communicating, summed", slowest.communication_s);
+    if (slowest.slowed_s > 0) row("computing longer beside it, summed", slowest.slowed_s);
     if (slowest.offload_s > 0) row("copying and host work, summed", slowest.offload_s);
     page.heading("Where the step's time goes");
     page.table(table);

@@ -263,6 +263,27 @@ TEST(ClosedForm, LongRepetitionsContinueInAStraightLine) {
     EXPECT_DOUBLE_EQ(step.operations.back().end_s, step.step_time_s);
 }
 
+TEST(ClosedForm, LongRepetitionsBesideCollectivesDoToo) {
+    // A reduction slows down the next repetition's work, which waits for a gather that its end let start.
+    const Plan plan =
+        plan_of({on(Stream::gather, all_gather(64'000'000)), on(Stream::compute, work(900'000'000), {0}),
+                 on(Stream::reduce, reduce_scatter(90'000'000), {1}), host(Wait{}, {1})},
+                40);
+    const TimedProgram program = time_program(plan, 0);
+    double end = 0, slowed = 0;
+    const NodeTimes all = closed_form_times(program);  // of all 40
+    ASSERT_EQ(all.size(), 40 * program.sections[0].nodes.size());
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        const TimedNode& node = program.sections[0].nodes[i % program.sections[0].nodes.size()];
+        end = std::max(end, all[i].end_s);
+        if (node.collective == no_collective) slowed += all[i].end_s - all[i].start_s - node.seconds;
+    }
+    const StepTimeline step = closed_form_step(plan);
+    EXPECT_GT(slowed, 0);
+    EXPECT_NEAR(step.step_time_s, end, 1e-12);
+    EXPECT_NEAR(step.slowed_s, slowed, 1e-12);
+}
+
 TEST(Throughput, CountsForwardThreeTimes) {
     Plan plan = plan_of({on(Stream::compute, work(1000))});
     plan.scenario.training.gradient_accumulation_steps = 4;

@@ -31,24 +31,29 @@ TEST(GpuCapacity, IsTheGpusOrUsualForItsGeneration) {
 TEST(SharesOf, AreBlocksOfMultiprocessorsAndBytesOfTheMemorysRate) {
     const GpuCapacity gpu{.blocks = 100, .memory_bytes_per_s = 1e12};
     // 6e11 bytes in 2 s are 3e11 a second.
-    EXPECT_EQ(shares_of(taking(24, 6e11, 2), 2, gpu), (GpuShares{0.24, 0.3}));
+    EXPECT_EQ(shares_of(taking(24, 6e11, 2), 2, gpu), (GpuShares{0.24, 0.3, 0}));
+    CollectiveCost across = taking(24, 6e11, 2);
+    across.nic_weight = 1;
+    EXPECT_EQ(shares_of(across, 2, gpu), (GpuShares{0.24, 0, 0.3}));
     EXPECT_EQ(shares_of(taking(24, 6e11, 2), 2, {}), GpuShares{});
     EXPECT_EQ(shares_of({}, 0, gpu), GpuShares{});
 }
 
 TEST(SharesOf, OfTwoCollectivesShareTheLinkButNotTheBlocks) {
-    GpuShares shares{0.25, 0.3};
-    shares.add({0.5, 0.4});
-    EXPECT_EQ(shares, (GpuShares{0.75, 0.4}));
+    GpuShares shares{0.25, 0.3, 0};
+    shares.add({0.5, 0.4, 0});
+    EXPECT_EQ(shares, (GpuShares{0.75, 0.4, 0}));
+    shares.add({0, 0, 0.125});  // over the NIC, beside them
+    EXPECT_DOUBLE_EQ(shares.memory(), 0.525);
 }
 
 TEST(SlowDown, IsOfWhatEachShareBounds) {
     // 6 of 10 s by multiprocessors, of which three quarters are left: 8; 3 by memory, half left: 6; 1 as is.
-    EXPECT_DOUBLE_EQ(slow_down({10, 6, 3}, {0.25, 0.5}), 1.5);
+    EXPECT_DOUBLE_EQ(slow_down({10, 6, 3}, {0.25, 0.5, 0}), 1.5);
     EXPECT_EQ(slow_down({10, 6, 3}, {}), 1);
-    EXPECT_EQ(slow_down({}, {0.5, 0.5}), 1);
+    EXPECT_EQ(slow_down({}, {0.5, 0.5, 0}), 1);
     // No more than nine of ten are ever taken.
-    EXPECT_NEAR(slow_down({10, 10, 0}, {1.4, 0}), 10, 1e-9);
+    EXPECT_NEAR(slow_down({10, 10, 0}, {1.4, 0, 0}), 10, 1e-9);
 }
 
 TimedNode node(Stream stream, WorkTime work) {

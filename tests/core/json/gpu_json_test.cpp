@@ -74,6 +74,17 @@ TEST(ReadGpu, ReadsAnObjectOfFigures) {
     EXPECT_EQ(read_gpu(gpu_json(gpu), {}), gpu);
 }
 
+TEST(ReadGpu, CountsMultiprocessorsInWholeNumbers) {
+    json gpu = card;
+    gpu["multiprocessors"] = 114;
+    EXPECT_EQ(read_gpu(gpu, {}).multiprocessors, 114U);
+    EXPECT_EQ(read_gpu(gpu_json(read_gpu(gpu, {})), {}), read_gpu(gpu, {}));
+    for (const double wrong : {0.0, 0.5, 113.5, -1.0, 1e6}) {
+        gpu["multiprocessors"] = wrong;
+        EXPECT_EQ(error_of(gpu).place().pointer, "/cluster/gpu/multiprocessors") << wrong;
+    }
+}
+
 TEST(ReadGpu, NamesTheNearestGpu) {
     const Error error = error_of("h100-sxm-80g");
     EXPECT_EQ(error.code(), ErrorCode::not_found);

@@ -21,7 +21,8 @@ public:
     double nodes() const { return static_cast<double>(placement_.nodes); }
     bool has_ll128() const { return ll128_; }
     /// The switch of a node reduces (NVLink SHARP); between nodes trees join them, or switches that reduce.
-    bool has_nvls() const { return nvls_; }
+    /// By NCCL's law one head alone has no bandwidth.
+    bool has_nvls() const { return nvls_ && (!across_nodes() || heads() > 1); }
     /// Switches between the communicator's nodes reduce (SHARP).
     bool network_reduces() const { return sharp_ && placement_.nodes >= collnet_least_nodes; }
     bool has_collnet_chain() const {

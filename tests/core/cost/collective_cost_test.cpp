@@ -291,6 +291,18 @@ TEST(CollectiveCost, FewRanksANodeHaveTheirShareOfNicsThatOthersUseToo) {
     }
 }
 
+/// By NCCL's law NVLS has (heads − 1) / heads of its bandwidth: one NIC a node leaves none.
+TEST(CollectiveCost, OneHeadReducesNothing) {
+    ClusterSpec cluster = test::test_cluster(2);
+    const GroupPlacement placement{.ranks = 16, .nodes = 2, .ranks_per_node = 8, .rails = 8};
+    const CollectiveChoice nvls{CollectiveAlgorithm::nvls_tree, {}};
+    EXPECT_TRUE(can_force(CollectiveKind::all_reduce, placement, cluster, nvls));
+    cluster.inter_node.nics_per_node = 1;
+    EXPECT_FALSE(can_force(CollectiveKind::all_reduce, placement, cluster, nvls));
+    EXPECT_THROW(collective_cost(CollectiveKind::all_reduce, Bytes{1 << 30}, placement, cluster, nvls),
+                 Error);
+}
+
 /// NCCL looks for channels of the 12.5 GB/s that an Omni-Path NIC states, and the flow gets 0.2356 of them.
 TEST(CollectiveCost, ANetworkThatFallsShortHoldsTheFlowBackAlone) {
     ClusterSpec cluster = test::test_cluster(4, 4);

@@ -145,7 +145,7 @@ Role role(const Other&) {
 Role role_of(const Operation& operation) {
     // Shards that are cast or copied before they are gathered.
     if (operation.stream == Stream::gather && std::holds_alternative<Accumulate>(operation.body))
-        return {nullptr, "copy of parameters", true};
+        return {nullptr, {}, true};
     return std::visit([](const auto& body) { return role(body); }, operation.body);
 }
 
@@ -178,6 +178,25 @@ std::vector<const char*> phases_served(const StepProgram& program,
     return served;
 }
 
+/// When work runs, on whichever stream of the device: moments in order, without overlap.
+std::vector<std::pair<double, double>> working_times(const StepProgram& program,
+                                                     const StepTimeline& timeline) {
+    std::vector<std::pair<double, double>> all, merged;
+    for (const TimedOperation& timed : timeline.operations) {
+        const OperationBody& body = program.step[timed.section].operations[timed.operation].body;
+        const bool communicates =
+            std::holds_alternative<Collective>(body) || std::holds_alternative<Transfer>(body);
+        if (!communicates && !is_offload(timed.stream)) all.emplace_back(timed.start_s, timed.end_s);
+    }
+    std::sort(all.begin(), all.end());
+    for (const auto& [start, end] : all)
+        if (merged.empty() || start > merged.back().second)
+            merged.emplace_back(start, end);
+        else
+            merged.back().second = std::max(merged.back().second, end);
+    return merged;
+}
+
 /// Fills the phase list span by span.
 class PhaseList {
 public:
@@ -187,7 +206,8 @@ public:
           program_(plan.programs[number_]),
           timeline_(timeline),
           path_(critical_path(program_, timeline)),
-          served_(phases_served(program_, timeline.operations)) {}
+          served_(phases_served(program_, timeline.operations)),
+          working_(working_times(program_, timeline)) {}
 
     std::vector<PathPhase> take() {
         for (const PathSpan& span : path_)
@@ -244,8 +264,11 @@ private:
     }
 
     void add_wait(PathPhase& of, const PathSpan& span, const std::string& cause) {
-        const double seconds = span.end_s - span.start_s;
-        of.seconds += seconds;
+        of.seconds += span.end_s - span.start_s;
+        const double hidden = worked_s(span);
+        const double seconds = span.end_s - span.start_s - hidden;
+        of.compute_s += hidden;
+        if (!(seconds > 0)) return;
         if (cause.empty()) {
             of.idle_s += seconds;
             return;
@@ -255,6 +278,16 @@ private:
         of.longest_wait_s = seconds;
         of.longest_wait =
             describe(operation_of(span), program_, model_of(plan_, number_), layout_of(plan_, number_));
+    }
+
+    /// Of a span that waits, in which work goes on that the path doesn't lead through.
+    double worked_s(const PathSpan& span) const {
+        auto work = std::partition_point(working_.begin(), working_.end(),
+                                         [&](const auto& w) { return w.second <= span.start_s; });
+        double sum = 0;
+        for (; work != working_.end() && work->first < span.end_s; ++work)
+            sum += std::min(work->second, span.end_s) - std::max(work->first, span.start_s);
+        return sum;
     }
 
     PathPhase& phase(std::uint32_t section, const std::string& name) {
@@ -291,6 +324,7 @@ private:
     const StepTimeline& timeline_;
     std::vector<PathSpan> path_;
     std::vector<const char*> served_;  ///< by timed operation
+    std::vector<std::pair<double, double>> working_;
     std::vector<PathPhase> phases_;
     std::vector<std::uint32_t> sections_;  ///< by phase
     std::vector<const PathSpan*> pending_;

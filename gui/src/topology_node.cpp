@@ -68,7 +68,7 @@ QString bus_name(const Topology& topology) {
             return QObject::tr("NVSwitch");
         case IntraNode::nvlink_mesh:
             return topology.mesh.empty()
-                       ? QObject::tr("NVLink mesh; which pairs have links isn't in the topology")
+                       ? QObject::tr("NVLink mesh; pairs are drawn of built-in machines alone")
                        : QObject::tr("NVLink mesh");
         case IntraNode::xgmi:
             return QObject::tr("xGMI, every pair");

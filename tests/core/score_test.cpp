@@ -164,6 +164,7 @@ TEST(MeasuredCollectives, RefuseWhatWouldBeIgnored) {
           {"/measured/time_s", json(0), "/measured/time_s"},
           {"/measured/time", json(1), "/measured/time"},
           {"/algorithmm", json("ring"), "/algorithmm"},
+          {"/cluster/gpus_used", json(1), "/cluster"},
           {"/measured/algbw_bytes_per_s", json(-1), "/measured/algbw_bytes_per_s"}}) {
         json line = point;
         const json::json_pointer at(pointer);

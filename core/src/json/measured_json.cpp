@@ -282,6 +282,9 @@ MeasuredCollective read_collective(const nlohmann::json& line, const ErrorPlace&
     const ObjectReader measured = required_part(reader, "measured", "a measured collective has its time");
     out.source = required_text(reader, "source", "figures are summarised by source: say where they are from");
     out.cluster = read_cluster(cluster.value(), cluster.place());
+    if (out.cluster.gpus_used < 2)
+        reader.fail("cluster", fmt::format("a collective of {} GPU moves nothing", out.cluster.gpus_used),
+                    "give the GPUs that took part: nodes, gpus_per_node or gpus_used");
     read_kind(reader, out);
     out.algorithm = reader.string("algorithm").value_or("");
     const auto bytes = reader.integer("bytes", 1);

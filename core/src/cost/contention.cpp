@@ -3,31 +3,10 @@
 #include <algorithm>
 
 #include "cost/constants.hpp"
+#include "cost/largest_board.hpp"
 
 namespace zeroplan {
 namespace {
-
-/// Of the largest board of a compute capability, for GPUs whose figures don't state it.
-double usual_multiprocessors(std::uint32_t compute_capability) {
-    switch (compute_capability) {
-        case 70:
-            return 80;
-        case 75:
-            return 72;
-        case 80:
-            return 108;
-        case 86:
-            return 84;
-        case 89:
-            return 142;
-        case 90:
-            return 132;
-        case 120:
-            return 170;
-        default:
-            return compute_capability >= 100 ? 148 : 108;
-    }
-}
 
 double longer(double taken) {
     constexpr double most = 0.9;
@@ -40,8 +19,9 @@ GpuCapacity gpu_capacity(const ClusterSpec& cluster) {
     const GpuSpec& gpu = cluster.gpu;
     if (gpu.is_host) return {};
     const cost::Constants& c = cost::constants(cluster.calibration);
-    const double multiprocessors =
-        gpu.multiprocessors > 0 ? gpu.multiprocessors : usual_multiprocessors(gpu.compute_capability);
+    const double multiprocessors = gpu.multiprocessors > 0
+                                       ? gpu.multiprocessors
+                                       : cost::largest_board(gpu.compute_capability).multiprocessors;
     return {.blocks = c.blocks_per_multiprocessor.value * multiprocessors,
             .memory_bytes_per_s = gpu.hbm_bytes_per_s * c.memory_efficiency.value};
 }

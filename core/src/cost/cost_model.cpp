@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "cost/constants.hpp"
+#include "cost/largest_board.hpp"
 #include "cost/matrix_product.hpp"
 #include "cost/nccl_tables.hpp"
 
@@ -41,30 +42,11 @@ double kernel_count(const Operator& op, ComputePhase phase) {
     return op.kind == OperatorKind::attention || op.kind == OperatorKind::norm ? 2 : 1;
 }
 
-/// Power of the largest board of a compute capability, for which its peak rates hold (data sheets).
-double board_watts(std::uint32_t compute_capability) {
-    switch (compute_capability) {
-        case 70:
-            return 300;
-        case 80:
-            return 400;
-        case 86:
-            return 350;
-        case 89:
-            return 450;
-        case 90:
-            return 700;
-        case 120:
-            return 575;
-        default:
-            return compute_capability >= 100 ? 1000 : 400;
-    }
-}
-
 /// Share of the clock that a power limit leaves to kernels that load the whole GPU.
 double clock_share(const ClusterSpec& cluster) {
     if (!cluster.power_limit_watts) return 1;
-    const double share = *cluster.power_limit_watts / board_watts(cluster.gpu.compute_capability);
+    const double share =
+        *cluster.power_limit_watts / cost::largest_board(cluster.gpu.compute_capability).watts;
     return share >= 1 ? 1 : std::pow(share, cost::constants(cluster.calibration).power_exponent.value);
 }
 
